@@ -1,0 +1,6 @@
+/** Errors, identifiers, assertions and ports: what every layer stands on. */
+
+export * from "./assert.ts";
+export * from "./errors.ts";
+export * from "./ids.ts";
+export * from "./ports.ts";

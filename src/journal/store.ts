@@ -1,0 +1,218 @@
+/**
+ * The journal's interface: what every store does, whether it keeps records in memory, in a file or in a database.
+ *
+ * Invariants, each with a test in the conformance suite (`holdfast/testing`):
+ * - One writer (I6): an append names the seq it extends and its fence; a stale seq or a superseded fence is refused and
+ *   nothing of the append remains. A whole append is durable or none of it is.
+ * - What was acknowledged survives (I8): a promise of `append`, `create` or `fork` resolves only after its transaction is as
+ *   durable as the store's documentation says.
+ * - Expected outcomes are returned as unions on `kind`. A throw is a HoldfastError: the store could not do its work, and
+ *   nothing of the call was acknowledged.
+ * - A watcher is told of a record only after it is durable, in order, each once.
+ */
+
+import type { Fence, HostId, Seq, SessionUid } from "../base/ids.ts";
+import type { IdentityRef, Origin } from "../gen/agentsessions/v1/common_pb.ts";
+import type { ComputeRef, ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
+import type { Projection } from "./projection.ts";
+import type { NewEvent, StoredRecord } from "./record.ts";
+
+/** Options of every asynchronous call. */
+export interface StoreCallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a session is created with and what never changes afterwards. */
+export interface SessionSeed {
+  readonly uid: SessionUid;
+  /** "" is the default project. */
+  readonly project: string;
+  /** "" or a name that no other live session of the project has. */
+  readonly name: string;
+  readonly harness: string;
+  readonly model: string;
+  readonly identity: IdentityRef | undefined;
+  readonly origin: Origin | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch, by the host's clock. */
+  readonly createTimeMs: number;
+}
+
+/** A session as the store knows it: its seed, its place in the lineage, its writer and its projection. */
+export interface SessionRow {
+  readonly seed: SessionSeed;
+  /** Set iff the session was forked: whose records 1…seq are its own first ones. */
+  readonly parent: { readonly uid: SessionUid; readonly forkSeq: Seq } | undefined;
+  readonly updateTimeMs: number;
+  /** Grows by one with every change of the row. */
+  readonly version: number;
+  /** The newest fence that was minted; an append under any other is refused. */
+  readonly fence: Fence;
+  /** Who runs the session's turn; undefined when nobody does, or when its lease has run out by the store's clock. */
+  readonly holder: HostId | undefined;
+  readonly compute: ComputeRef | undefined;
+  readonly projection: Projection;
+}
+
+/**
+ * In whose name an append is made.
+ * - `claim`: takes the session's lease for `holder` and mints a new fence, or keeps `keep` where the caller still owns an
+ *   incarnation that was given it. Refused as `held` while another holder's lease is live, unless `takeOver` is set.
+ * - `hold`: under a fence that was minted before; the lease stays as it is.
+ * - `release`: like `hold`, and the lease ends with this append.
+ */
+export type Writer =
+  | {
+      readonly kind: "claim";
+      readonly holder: HostId;
+      readonly leaseMs: number;
+      readonly keep?: Fence | undefined;
+      readonly takeOver?: boolean | undefined;
+    }
+  | { readonly kind: "hold"; readonly fence: Fence }
+  | { readonly kind: "release"; readonly fence: Fence };
+
+/** A change of the row's compute, which is no event (warm, worker, incarnation). */
+export interface ComputeChange {
+  /** Overrides the projected state; undefined leaves it. */
+  readonly state?: ComputeState | undefined;
+  /** Replaces `Session.compute`; null removes it. */
+  readonly ref?: ComputeRef | null | undefined;
+}
+
+/** One atomic change of one session. */
+export interface AppendRequest {
+  readonly session: SessionUid;
+  /** The last seq this append extends; undefined means "wherever the head is". */
+  readonly expectedLastSeq?: Seq | undefined;
+  readonly writer: Writer;
+  /** In order; empty for a change of lease or compute alone. */
+  readonly events: readonly NewEvent[];
+  readonly compute?: ComputeChange | undefined;
+}
+
+export type AppendOutcome =
+  | {
+      readonly kind: "appended";
+      readonly records: readonly StoredRecord[];
+      /** The fence under which the records were written. */
+      readonly fence: Fence;
+      readonly projection: Projection;
+    }
+  /** The head is not where the append expected it. */
+  | { readonly kind: "conflict"; readonly lastSeq: Seq }
+  /** The fence is not the newest one. */
+  | { readonly kind: "fenced"; readonly fence: Fence }
+  /** Another host's lease is live. */
+  | { readonly kind: "held"; readonly holder: HostId }
+  | { readonly kind: "not-found" }
+  | { readonly kind: "deleted" };
+
+export type CreateOutcome =
+  | { readonly kind: "created"; readonly row: SessionRow }
+  | { readonly kind: "name-taken" }
+  | { readonly kind: "uid-taken" };
+
+/** A range of records, both ends included. */
+export interface ReadRequest {
+  readonly session: SessionUid;
+  /** Default 1. */
+  readonly fromSeq?: Seq | undefined;
+  /** Default: the head when the read begins. */
+  readonly toSeq?: Seq | undefined;
+  /** Records in a page at most; default 256. A page also ends at about 1 MiB. */
+  readonly pageRecordsMax?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A position in a listing: rows are ordered newest first, then by uid. */
+export interface ListCursor {
+  readonly createTimeMs: number;
+  readonly uid: SessionUid;
+}
+
+export interface ListRequest {
+  /** Exact project; undefined means every project. */
+  readonly project?: string | undefined;
+  /** Only direct children of this session. */
+  readonly parent?: SessionUid | undefined;
+  /** Only sessions with a turn that has not ended. */
+  readonly openTurn?: boolean | undefined;
+  /** Only sessions with an approval call that has no receipt. */
+  readonly openApproval?: boolean | undefined;
+  /** Only sessions created at or after this time. */
+  readonly sinceMs?: number | undefined;
+  /** Deleted ones too; default false. */
+  readonly includeDeleted?: boolean | undefined;
+  readonly after?: ListCursor | undefined;
+  readonly limit: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ListPage {
+  readonly rows: readonly SessionRow[];
+  /** Where the next page begins; undefined when this is the last. */
+  readonly next: ListCursor | undefined;
+}
+
+/** A fork: children that share the parent's records 1…atSeq and begin with a FORK marker of their own. */
+export interface ForkRequest {
+  readonly parent: SessionUid;
+  /** Set: the fork happens only while the parent's head is here. */
+  readonly expectedLastSeq?: Seq | undefined;
+  /** 1 to the parent's head. */
+  readonly atSeq: Seq;
+  /** The parent's projection at `atSeq`, from which the children's start. */
+  readonly projection: Projection;
+  readonly children: readonly { readonly seed: SessionSeed; readonly marker: NewEvent }[];
+}
+
+export type ForkOutcome =
+  | { readonly kind: "forked"; readonly rows: readonly SessionRow[] }
+  | { readonly kind: "not-found" }
+  | { readonly kind: "deleted" }
+  | { readonly kind: "past-head"; readonly lastSeq: Seq }
+  | { readonly kind: "conflict"; readonly lastSeq: Seq }
+  | { readonly kind: "name-taken"; readonly name: string };
+
+/** Leases that are to go on. */
+export interface RenewRequest {
+  readonly holder: HostId;
+  readonly leaseMs: number;
+  readonly sessions: readonly { readonly session: SessionUid; readonly fence: Fence }[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Told of a commit: the records that became durable, in order. `records` is empty for a change of the row alone. It is called
+ * synchronously after the commit, must not throw and must return quickly.
+ */
+export type CommitListener = (records: readonly StoredRecord[]) => void;
+
+/** A journal of sessions. */
+export interface JournalStore extends AsyncDisposable {
+  /** A short name for logs: `memory`, `sqlite`, `postgres`. */
+  readonly name: string;
+  create(seed: SessionSeed, options?: StoreCallOptions): Promise<CreateOutcome>;
+  /** The row of a session, deleted ones included; undefined for an unknown uid. */
+  get(session: SessionUid, options?: StoreCallOptions): Promise<SessionRow | undefined>;
+  list(request: ListRequest): Promise<ListPage>;
+  /** Appends that are made in one tick of the event loop are one transaction. Order of calls is order of records. */
+  append(request: AppendRequest, options?: StoreCallOptions): Promise<AppendOutcome>;
+  /** Pages of records, in order, through the lineage; nothing for an unknown session or a range past the head. */
+  read(request: ReadRequest): AsyncIterable<readonly StoredRecord[]>;
+  /** What was kept beside records of the range, by seq. */
+  readAsides(request: ReadRequest): Promise<ReadonlyMap<Seq, Uint8Array>>;
+  /** Creates all children or none. */
+  fork(request: ForkRequest, options?: StoreCallOptions): Promise<ForkOutcome>;
+  /** Extends leases; returns the sessions whose lease or fence was lost. */
+  renew(request: RenewRequest): Promise<readonly SessionUid[]>;
+  /** Calls `listener` for every commit of the session on this host (and on others, where the store has more). */
+  watch(session: SessionUid, listener: CommitListener): Unwatch;
+  /** Resolves when the store can serve, rejects with the reason why it cannot. */
+  ready(options?: StoreCallOptions): Promise<void>;
+}
+
+/** Ends a watch. Calling it twice does nothing. */
+export type Unwatch = () => void;

@@ -1,0 +1,55 @@
+/** The typed unwinds that pass between host and harness. */
+
+import { HoldfastError } from "../base/errors.ts";
+import type { ApprovalRef } from "./wire.ts";
+
+/**
+ * Thrown by a harness that ends its turn FAILED for good: the host records END FAILED with this code and description.
+ * The description is the harness author's words and is journaled, so it is no place for secrets.
+ */
+export class HarnessFailure extends Error {
+  override readonly name = "HarnessFailure";
+  /** A gRPC status code, as END's error carries it. */
+  readonly grpcCode: number;
+
+  constructor(grpcCode: number, description: string, options: { readonly cause?: unknown } = {}) {
+    super(description, options);
+    this.grpcCode = grpcCode;
+  }
+}
+
+/** Unwinds a run whose tool call waits for a decision. It commits nothing; the journal holds the approval's state. */
+export class ApprovalParkedError extends Error {
+  override readonly name = "ApprovalParkedError";
+  readonly ref: ApprovalRef;
+
+  constructor(ref: ApprovalRef) {
+    super("the turn is parked until its approval request is decided");
+    this.ref = ref;
+  }
+}
+
+/**
+ * Whether `error` is nothing but parks for `ref`, however wrapped: every leaf of its tree of causes and aggregated errors
+ * is an ApprovalParkedError for that request. An independent failure anywhere in the tree makes it false.
+ */
+export function isParkUnwind(error: unknown, ref: ApprovalRef): boolean {
+  if (error instanceof ApprovalParkedError) {
+    return (
+      error.ref.executionId === ref.executionId &&
+      error.ref.toolCallId === ref.toolCallId &&
+      error.ref.requestSeq === ref.requestSeq
+    );
+  }
+  if (error instanceof AggregateError) {
+    return error.errors.length > 0 && error.errors.every((inner) => isParkUnwind(inner, ref));
+  }
+  return error instanceof Error && error.cause !== undefined && isParkUnwind(error.cause, ref);
+}
+
+/** The snapshot that a fork was to clone is no longer the one the parent holds; retry the fork at the parent's new head. */
+export class SnapshotSupersededError extends HoldfastError {
+  constructor() {
+    super("aborted", "session: its snapshot was superseded while the fork was under way; read the session and retry");
+  }
+}

@@ -1,0 +1,13 @@
+/**
+ * The service provider interfaces of Holdfast: harnesses, models, tools, runtimes, authorisation and blobs.
+ * `docs/spi.md` compares every name with the contract's SPI.
+ */
+
+export * from "./authorizer.ts";
+export * from "./blob.ts";
+export * from "./faults.ts";
+export * from "./harness.ts";
+export * from "./model.ts";
+export * from "./runtime.ts";
+export * from "./tool.ts";
+export * from "./wire.ts";
