@@ -5,6 +5,7 @@
 
 export * from "./authorizer.ts";
 export * from "./blob.ts";
+export * from "./catalog.ts";
 export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./model.ts";

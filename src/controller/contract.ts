@@ -1,0 +1,109 @@
+/** What the controller is asked and what it answers: the types of its public face. */
+
+import type { HostId, Seq, SessionUid, ExecutionId } from "../base/ids.ts";
+import type { HoldfastError } from "../base/errors.ts";
+import type { Log, Ports } from "../base/ports.ts";
+import type { EndState, JournalStore, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
+import type { ApprovalRef, Delta, HarnessCatalog, HarnessEntry, IdentityRef, Message, ModelCatalog, ToolExecutor } from "../spi/index.ts";
+import type { ControllerLimits } from "./limits.ts";
+
+/** What a controller is made of. */
+export interface ControllerOptions {
+  readonly journal: JournalStore;
+  readonly harnesses: HarnessCatalog;
+  readonly models: ModelCatalog;
+  /** Runs mediated tools; without one a mediated call is FAILED_PRECONDITION. */
+  readonly tools?: ToolExecutor | undefined;
+  readonly ports: Ports;
+  readonly log: Log;
+  /** This process's name in leases; new at every start. */
+  readonly hostId: HostId;
+  readonly limits?: Partial<ControllerLimits> | undefined;
+}
+
+/** One turn as a caller asks for it. */
+export interface ExecInvocation {
+  readonly inputs: readonly Message[];
+  /** Recorded as the actor of the inputs. */
+  readonly caller: IdentityRef | undefined;
+  /** "" means the session's harness. */
+  readonly harness: string;
+  readonly config: Uint8Array;
+  readonly resumeFromSeq: bigint;
+  /** Set: the first append happens only at this head, otherwise ABORTED. */
+  readonly expectedLastSeq: Seq | undefined;
+  /** Milliseconds since the epoch; undefined for none. */
+  readonly deadlineMs: number | undefined;
+}
+
+/** An invocation that was found valid: nothing has been written yet. */
+export interface TurnPlan {
+  readonly invocation: ExecInvocation;
+  readonly harness: HarnessEntry;
+}
+
+/** A turn that has begun: its EXECUTION_START and INPUTs are durable. It goes on whether or not anybody watches. */
+export interface RunningTurn {
+  readonly session: SessionUid;
+  readonly executionId: ExecutionId;
+  /** The seq of its first record: watch from here. */
+  readonly startSeq: Seq;
+  /** Settles when the turn does; never rejects. */
+  readonly outcome: Promise<TurnOutcome>;
+}
+
+/** How a turn left the host. `lastSeq` is its last record. */
+export type TurnOutcome =
+  | { readonly kind: "ended"; readonly state: EndState; readonly lastSeq: Seq }
+  | { readonly kind: "parked"; readonly ref: ApprovalRef; readonly lastSeq: Seq }
+  /** It has no END and can be resumed; `error` says why it stopped. */
+  | { readonly kind: "interrupted"; readonly error: HoldfastError; readonly lastSeq: Seq };
+
+/** Why a turn is cancelled, as LIFECYCLE CANCEL records it. */
+export type CancelReason = "USER" | "TIMEOUT" | "INTERNAL";
+
+/** One item of a live stream. */
+export type LiveItem =
+  | { readonly kind: "record"; readonly record: StoredRecord }
+  | { readonly kind: "delta"; readonly delta: Delta };
+
+/** What to watch of a session. */
+export interface WatchRequest {
+  readonly session: SessionUid;
+  /** The first seq to deliver; one past the head waits for it. */
+  readonly fromSeq: Seq;
+  /** Also ephemeral deltas. Default true. */
+  readonly deltas?: boolean | undefined;
+  /** The stream ends after the record with the seq that this resolves to (at once when that was delivered already). */
+  readonly until?: Promise<Seq> | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The single writer of the sessions of a host. */
+export interface Controller extends AsyncDisposable {
+  /**
+   * Checks an invocation against the session (or the seed of one that is to be created) and resolves its harness. Writes nothing.
+   * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION, DEADLINE_EXCEEDED, UNAVAILABLE while shutting down.
+   */
+  plan(session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan>;
+  /**
+   * Begins a turn: resolves once its start and inputs are durable (I7). Errors: ABORTED when another turn runs or the head is not
+   * where it was expected, NOT_FOUND, FAILED_PRECONDITION for a deleted session.
+   */
+  begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn>;
+  /**
+   * Cancels the session's open turn, whoever runs it, and resolves once its END is durable. A session without an open turn is
+   * returned as it is; `executionId`, when not empty, must be the open turn's (FAILED_PRECONDITION).
+   */
+  cancel(request: { readonly session: SessionUid; readonly executionId: string; readonly reason: CancelReason }): Promise<SessionRow>;
+  /** Records the intent to delete, after cancelling an open turn. Repeating it changes nothing. */
+  delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow>;
+  /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */
+  watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined>;
+  /** The turn that this host runs for a session. */
+  running(session: SessionUid): RunningTurn | undefined;
+  /**
+   * Takes no new turns, waits up to `graceMs` for the running ones and interrupts the rest, which can then be resumed.
+   */
+  shutdown(options: { readonly graceMs: number }): Promise<void>;
+}

@@ -1,0 +1,4 @@
+/** The controller: the single writer that drives turns. */
+
+export * from "./contract.ts";
+export * from "./limits.ts";
