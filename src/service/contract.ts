@@ -1,0 +1,50 @@
+/**
+ * The services as transports see them: async functions and async generators over the contract's messages. gRPC and REST are thin
+ * adapters over the same handlers, so both give the same answers, the same errors and the same limits.
+ */
+
+import type { StoredRecord } from "../journal/index.ts";
+import type { Caller, Delta, Session } from "../spi/index.ts";
+import type {
+  CancelRequest,
+  CreateSessionRequest,
+  DeleteSessionRequest,
+  ExecRequest,
+  GetSessionRequest,
+  ListSessionsRequest,
+  ListSessionsResponse,
+  ReplayRequest,
+} from "../gen/agentsessions/v1/session_pb.ts";
+import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+
+/** What a transport knows of a call. */
+export interface CallContext {
+  readonly caller: Caller;
+  /** Fires when the client went away, its deadline passed or the server drains. */
+  readonly signal: AbortSignal;
+}
+
+/** A frame of a live stream; the transport encodes it. A record's stored bytes go out as they are. */
+export type StreamItem =
+  | { readonly kind: "session"; readonly session: Session }
+  | { readonly kind: "record"; readonly record: StoredRecord }
+  | { readonly kind: "delta"; readonly delta: Delta };
+
+/** `agentsessions.v1.Sessions`, as far as this host serves it; what is absent is UNIMPLEMENTED. */
+export interface SessionsService {
+  createSession(request: CreateSessionRequest, context: CallContext): Promise<Session>;
+  getSession(request: GetSessionRequest, context: CallContext): Promise<Session>;
+  listSessions(request: ListSessionsRequest, context: CallContext): Promise<ListSessionsResponse>;
+  deleteSession(request: DeleteSessionRequest, context: CallContext): Promise<Session>;
+  cancel(request: CancelRequest, context: CallContext): Promise<Session>;
+  /** The first item is the Session; the stream ends without an error once END was committed. */
+  exec(request: ExecRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined>;
+  /** Pages of committed records. */
+  replay(request: ReplayRequest, context: CallContext): AsyncGenerator<readonly StoredRecord[], void, undefined>;
+}
+
+/** `holdfast.v1.Journal`. */
+export interface JournalService {
+  tail(request: TailRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined>;
+  verify(request: VerifyRequest, context: CallContext): Promise<VerifyResponse>;
+}
