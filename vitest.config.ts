@@ -1,0 +1,55 @@
+import { defineConfig } from "vitest/config";
+
+/**
+ * Three projects. Unit and integration tests share their workers (a worker that is kept costs a ninth of a new one), so a
+ * test leaves no global state behind. Tests that start whole processes, or that must not meet another's load, end in
+ * `.process.test.ts` or live in `e2e/`: one file at a time, each in a worker of its own. The package test packs and
+ * installs the tarball, and is a step of its own in `npm test`.
+ */
+const ALONE = ["src/**/*.process.test.ts", "e2e/**/*.test.ts"];
+const PACKAGE = ["e2e/package.test.ts"];
+const NEVER = ["**/node_modules/**", "dist/**"];
+
+export default defineConfig({
+  test: {
+    passWithNoTests: false,
+    coverage: {
+      provider: "v8",
+      reporter: ["text", "html", "json-summary"],
+      reportsDirectory: "coverage",
+      include: ["src/**/*.ts"],
+      exclude: ["src/gen/**", "src/**/*.test.ts", "src/**/*.d.ts"],
+    },
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "lint/**/*.test.ts", "scripts/**/*.test.ts"],
+          exclude: [...NEVER, ...ALONE],
+          isolate: false,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: "process",
+          include: ALONE,
+          exclude: [...NEVER, ...PACKAGE],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: "package",
+          include: PACKAGE,
+          exclude: NEVER,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
+        },
+      },
+    ],
+  },
+});
