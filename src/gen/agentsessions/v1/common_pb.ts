@@ -2,6 +2,8 @@
 // @generated from file agentsessions/v1/common.proto (package agentsessions.v1, syntax proto3)
 /* eslint-disable */
 
+// The units of a session's journal: events and their bodies, messages and their parts, and the record that chains them.
+
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -12,38 +14,52 @@ import type { JsonObject, Message as Message$1, UnknownEnum } from "@bufbuild/pr
  * Describes the file agentsessions/v1/common.proto.
  */
 export const file_agentsessions_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("Ch1hZ2VudHNlc3Npb25zL3YxL2NvbW1vbi5wcm90bxIQYWdlbnRzZXNzaW9ucy52MSKxAQoQUmVzb3VyY2VNZXRhZGF0YRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSCwoDdWlkGAMgASgJEg8KB3ZlcnNpb24YBCABKAMSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKuAgoEUGFydBIqCgR0ZXh0GAEgASgLMhouYWdlbnRzZXNzaW9ucy52MS5UZXh0UGFydEgAEioKBGZpbGUYAiABKAsyGi5hZ2VudHNlc3Npb25zLnYxLkZpbGVQYXJ0SAASKgoEZGF0YRgDIAEoCzIaLmFnZW50c2Vzc2lvbnMudjEuRGF0YVBhcnRIABI0CglyZWFzb25pbmcYBCABKAsyHy5hZ2VudHNlc3Npb25zLnYxLlJlYXNvbmluZ1BhcnRIABIvCgl0b29sX2NhbGwYBSABKAsyGi5hZ2VudHNlc3Npb25zLnYxLlRvb2xDYWxsSAASMwoLdG9vbF9yZXN1bHQYBiABKAsyHC5hZ2VudHNlc3Npb25zLnYxLlRvb2xSZXN1bHRIAEIGCgRwYXJ0IhgKCFRleHRQYXJ0EgwKBHRleHQYASABKAkiYAoIRmlsZVBhcnQSDAoEbWltZRgBIAEoCRIPCgVieXRlcxgCIAEoDEgAEg0KA3VyaRgDIAEoCUgAEgwKBG5hbWUYBCABKAkSDgoGZGlnZXN0GAUgASgJQggKBnNvdXJjZSIxCghEYXRhUGFydBIlCgRkYXRhGAEgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCLlAQoNUmVhc29uaW5nUGFydBIQCghwcm92aWRlchgBIAEoCRIQCghtb2RlbF9pZBgCIAEoCRIWCgxvcGFxdWVfYnl0ZXMYAyABKAxIABIUCgpvcGFxdWVfdXJpGAQgASgJSAASJwoHc3VtbWFyeRgFIAMoCzIWLmFnZW50c2Vzc2lvbnMudjEuUGFydBIPCgdpdGVtX2lkGAYgASgJEg8KB29yZGluYWwYByABKAUSFgoOdmFsaWRpdHlfc2NvcGUYCCABKAkSFQoNb3BhcXVlX2RpZ2VzdBgJIAEoCUIICgZvcGFxdWUiPgoHTWVzc2FnZRIMCgRyb2xlGAEgASgJEiUKBXBhcnRzGAIgAygLMhYuYWdlbnRzZXNzaW9ucy52MS5QYXJ0IkEKC0lkZW50aXR5UmVmEhEKCXByaW5jaXBhbBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSDwoHc3ViamVjdBgDIAEoCSKnAQoGT3JpZ2luEg4KBnNvdXJjZRgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgsKA3VyaRgDIAEoCRI8CgphdHRyaWJ1dGVzGAQgAygLMiguYWdlbnRzZXNzaW9ucy52MS5PcmlnaW4uQXR0cmlidXRlc0VudHJ5GjEKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrMCCglNb2RlbENhbGwSDQoFbW9kZWwYASABKAkSNwoGcGFyYW1zGAIgAygLMicuYWdlbnRzZXNzaW9ucy52MS5Nb2RlbENhbGwuUGFyYW1zRW50cnkSEgoKaW5wdXRfaGFzaBgDIAEoCRIKCgJpZBgEIAEoCRIrCghtZXNzYWdlcxgFIAMoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZRIvCgV0b29scxgGIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb24SMQoLdG9vbF9jaG9pY2UYByABKAsyHC5hZ2VudHNlc3Npb25zLnYxLlRvb2xDaG9pY2UaLQoLUGFyYW1zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJiCg5Ub29sRGVmaW5pdGlvbhIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEi0KDGlucHV0X3NjaGVtYRgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QimgEKClRvb2xDaG9pY2USLwoEbW9kZRgBIAEoDjIhLmFnZW50c2Vzc2lvbnMudjEuVG9vbENob2ljZS5Nb2RlEgwKBG5hbWUYAiABKAkiTQoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASDQoJTU9ERV9BVVRPEAESDQoJTU9ERV9OT05FEAISEQoNTU9ERV9SRVFVSVJFRBADIl0KBVVzYWdlEg0KBW1vZGVsGAEgASgJEhQKDGlucHV0X3Rva2VucxgCIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAMgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYBCABKAMilAEKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBHRvb2wYAiABKAkSJQoEYXJncxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoJbWVkaWF0aW9uGAQgASgOMhsuYWdlbnRzZXNzaW9ucy52MS5NZWRpYXRpb24SFwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJIusCCgpUb29sUmVzdWx0EgoKAmlkGAEgASgJEicKBm91dHB1dBgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEgoKb3V0cHV0X3VyaRgDIAEoCRIQCghpc19lcnJvchgEIAEoCBINCgVlcnJvchgFIAEoCRIVCg1vdXRwdXRfZGlnZXN0GAYgASgJEicKB2NvbnRlbnQYByADKAsyFi5hZ2VudHNlc3Npb25zLnYxLlBhcnQSLwoEY29kZRgIIAEoDjIhLmFnZW50c2Vzc2lvbnMudjEuVG9vbFJlc3VsdC5Db2RlEhwKFGFwcHJvdmFsX3JlcXVlc3Rfc2VxGAkgASgDEh0KFWFwcHJvdmFsX2RlY2lzaW9uX3NlcRgKIAEoAyJFCgRDb2RlEhQKEENPREVfVU5TUEVDSUZJRUQQABITCg9BUFBST1ZBTF9ERU5JRUQQARISCg5FWEVDVVRPUl9FUlJPUhACIjcKD0FwcHJvdmFsUmVxdWVzdBIUCgx0b29sX2NhbGxfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIl0KDkFwcHJvdmFsUmVzdWx0EhQKDHRvb2xfY2FsbF9pZBgBIAEoCRIQCghhcHByb3ZlZBgCIAEoCBIOCgZyZWFzb24YAyABKAkSEwoLcmVxdWVzdF9zZXEYBCABKAMiTgoLQXBwcm92YWxSZWYSFAoMZXhlY3V0aW9uX2lkGAEgASgJEhQKDHRvb2xfY2FsbF9pZBgCIAEoCRITCgtyZXF1ZXN0X3NlcRgDIAEoAyIqCgVFcnJvchIMCgRjb2RlGAEgASgFEhMKC2Rlc2NyaXB0aW9uGAIgASgJIkMKCkhhcm5lc3NFbmQSDQoFc3RhdGUYASABKAkSJgoFZXJyb3IYAiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLkVycm9yIt0CCglMaWZlY3ljbGUSLgoEa2luZBgBIAEoDjIgLmFnZW50c2Vzc2lvbnMudjEuTGlmZWN5Y2xlLktpbmQSDgoGZGV0YWlsGAIgASgJEhYKDnNuYXBzaG90X2xvY2FsGAMgASgJEh0KFXNuYXBzaG90X2V4dGVybmFsX3VyaRgEIAEoCRIXCg9zbmFwc2hvdF9tZW1vcnkYBSABKAgSFwoPc25hcHNob3Rfc2VhbGVkGAYgASgIIqYBCgRLaW5kEhkKFUxJRkVDWUNMRV9VTlNQRUNJRklFRBAAEhUKEUxJRkVDWUNMRV9TVVNQRU5EEAESFAoQTElGRUNZQ0xFX1JFU1VNRRACEhIKDkxJRkVDWUNMRV9GT1JLEAMSFgoSTElGRUNZQ0xFX0JBU0VMSU5FEAQSFAoQTElGRUNZQ0xFX0NBTkNFTBAFEhQKEExJRkVDWUNMRV9ERUxFVEUQBiKNAQoORXhlY3V0aW9uU3RhcnQSDgoGY29uZmlnGAEgASgMEhcKD3Jlc3VtZV9mcm9tX3NlcRgCIAEoAxIYCgtpbnB1dF9jb3VudBgDIAEoA0gAiAEBEg8KB2hhcm5lc3MYBCABKAkSFwoPaGFybmVzc192ZXJzaW9uGAUgASgJQg4KDF9pbnB1dF9jb3VudCKdBgoFRXZlbnQSFAoMZXhlY3V0aW9uX2lkGAIgASgJEiYKAnRzGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgEIAEoBRIpCgRraW5kGAcgASgOMhsuYWdlbnRzZXNzaW9ucy52MS5FdmVudEtpbmQSLAoHbWVzc2FnZRgIIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZUgAEiwKBW1vZGVsGAkgASgLMhsuYWdlbnRzZXNzaW9ucy52MS5Nb2RlbENhbGxIABIqCgR0b29sGAogASgLMhouYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2FsbEgAEi4KBnJlc3VsdBgLIAEoCzIcLmFnZW50c2Vzc2lvbnMudjEuVG9vbFJlc3VsdEgAEjUKCGFwcHJvdmFsGAwgASgLMiEuYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlcXVlc3RIABI7Cg9hcHByb3ZhbF9yZXN1bHQYDSABKAsyIC5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVzdWx0SAASKAoFdXNhZ2UYDiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLlVzYWdlSAASMAoJbGlmZWN5Y2xlGA8gASgLMhsuYWdlbnRzZXNzaW9ucy52MS5MaWZlY3ljbGVIABIrCgNlbmQYECABKAsyHC5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NFbmRIABIoCgVlcnJvchgRIAEoCzIXLmFnZW50c2Vzc2lvbnMudjEuRXJyb3JIABI7Cg9leGVjdXRpb25fc3RhcnQYEyABKAsyIC5hZ2VudHNlc3Npb25zLnYxLkV4ZWN1dGlvblN0YXJ0SAASLwoGcGFya2VkGBQgASgLMh0uYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlZkgAEiwKBWFjdG9yGBIgASgLMh0uYWdlbnRzZXNzaW9ucy52MS5JZGVudGl0eVJlZkIGCgRib2R5SgQIARACSgQIBRAGSgQIBhAHIngKCUxvZ1JlY29yZBILCgNzZXEYASABKAMSEQoJcHJldl9oYXNoGAIgASgJEhQKDGNvbnRlbnRfaGFzaBgDIAEoCRINCgVmZW5jZRgEIAEoAxImCgVldmVudBgFIAEoCzIXLmFnZW50c2Vzc2lvbnMudjEuRXZlbnQqjQEKCU1lZGlhdGlvbhIZChVNRURJQVRJT05fVU5TUEVDSUZJRUQQABIhCh1NRURJQVRJT05fSU5fSEFSTkVTU19SRVBPUlRFRBABEiEKHU1FRElBVElPTl9DT05UUk9MTEVSX01FRElBVEVEEAISHwobTUVESUFUSU9OX1JFUVVJUkVTX0FQUFJPVkFMEAMqtgIKCUV2ZW50S2luZBIaChZFVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASDwoLRVZFTlRfSU5QVVQQARIUChBFVkVOVF9NT0RFTF9DQUxMEAISEAoMRVZFTlRfT1VUUFVUEAMSEwoPRVZFTlRfVE9PTF9DQUxMEAQSFQoRRVZFTlRfVE9PTF9SRVNVTFQQBRIaChZFVkVOVF9BUFBST1ZBTF9SRVFVRVNUEAYSGQoVRVZFTlRfQVBQUk9WQUxfUkVTVUxUEAcSDwoLRVZFTlRfVVNBR0UQCBITCg9FVkVOVF9MSUZFQ1lDTEUQCRINCglFVkVOVF9FTkQQChIPCgtFVkVOVF9FUlJPUhALEhkKFUVWRU5UX0VYRUNVVElPTl9TVEFSVBAMEhAKDEVWRU5UX1BBUktFRBANYgZwcm90bzM", [file_google_protobuf_timestamp, file_google_protobuf_struct]);
+  fileDesc("Ch1hZ2VudHNlc3Npb25zL3YxL2NvbW1vbi5wcm90bxIQYWdlbnRzZXNzaW9ucy52MSKxAQoQUmVzb3VyY2VNZXRhZGF0YRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSCwoDdWlkGAMgASgJEg8KB3ZlcnNpb24YBCABKAMSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKuAgoEUGFydBIqCgR0ZXh0GAEgASgLMhouYWdlbnRzZXNzaW9ucy52MS5UZXh0UGFydEgAEioKBGZpbGUYAiABKAsyGi5hZ2VudHNlc3Npb25zLnYxLkZpbGVQYXJ0SAASKgoEZGF0YRgDIAEoCzIaLmFnZW50c2Vzc2lvbnMudjEuRGF0YVBhcnRIABI0CglyZWFzb25pbmcYBCABKAsyHy5hZ2VudHNlc3Npb25zLnYxLlJlYXNvbmluZ1BhcnRIABIvCgl0b29sX2NhbGwYBSABKAsyGi5hZ2VudHNlc3Npb25zLnYxLlRvb2xDYWxsSAASMwoLdG9vbF9yZXN1bHQYBiABKAsyHC5hZ2VudHNlc3Npb25zLnYxLlRvb2xSZXN1bHRIAEIGCgRwYXJ0IhgKCFRleHRQYXJ0EgwKBHRleHQYASABKAkiYAoIRmlsZVBhcnQSDAoEbWltZRgBIAEoCRIPCgVieXRlcxgCIAEoDEgAEg0KA3VyaRgDIAEoCUgAEgwKBG5hbWUYBCABKAkSDgoGZGlnZXN0GAUgASgJQggKBnNvdXJjZSIxCghEYXRhUGFydBIlCgRkYXRhGAEgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCLlAQoNUmVhc29uaW5nUGFydBIQCghwcm92aWRlchgBIAEoCRIQCghtb2RlbF9pZBgCIAEoCRIWCgxvcGFxdWVfYnl0ZXMYAyABKAxIABIUCgpvcGFxdWVfdXJpGAQgASgJSAASJwoHc3VtbWFyeRgFIAMoCzIWLmFnZW50c2Vzc2lvbnMudjEuUGFydBIPCgdpdGVtX2lkGAYgASgJEg8KB29yZGluYWwYByABKAUSFgoOdmFsaWRpdHlfc2NvcGUYCCABKAkSFQoNb3BhcXVlX2RpZ2VzdBgJIAEoCUIICgZvcGFxdWUiPgoHTWVzc2FnZRIMCgRyb2xlGAEgASgJEiUKBXBhcnRzGAIgAygLMhYuYWdlbnRzZXNzaW9ucy52MS5QYXJ0IkEKC0lkZW50aXR5UmVmEhEKCXByaW5jaXBhbBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSDwoHc3ViamVjdBgDIAEoCSKnAQoGT3JpZ2luEg4KBnNvdXJjZRgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgsKA3VyaRgDIAEoCRI8CgphdHRyaWJ1dGVzGAQgAygLMiguYWdlbnRzZXNzaW9ucy52MS5PcmlnaW4uQXR0cmlidXRlc0VudHJ5GjEKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrMCCglNb2RlbENhbGwSDQoFbW9kZWwYASABKAkSNwoGcGFyYW1zGAIgAygLMicuYWdlbnRzZXNzaW9ucy52MS5Nb2RlbENhbGwuUGFyYW1zRW50cnkSEgoKaW5wdXRfaGFzaBgDIAEoCRIKCgJpZBgEIAEoCRIrCghtZXNzYWdlcxgFIAMoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZRIvCgV0b29scxgGIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb24SMQoLdG9vbF9jaG9pY2UYByABKAsyHC5hZ2VudHNlc3Npb25zLnYxLlRvb2xDaG9pY2UaLQoLUGFyYW1zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJiCg5Ub29sRGVmaW5pdGlvbhIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEi0KDGlucHV0X3NjaGVtYRgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QimgEKClRvb2xDaG9pY2USLwoEbW9kZRgBIAEoDjIhLmFnZW50c2Vzc2lvbnMudjEuVG9vbENob2ljZS5Nb2RlEgwKBG5hbWUYAiABKAkiTQoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASDQoJTU9ERV9BVVRPEAESDQoJTU9ERV9OT05FEAISEQoNTU9ERV9SRVFVSVJFRBADIl0KBVVzYWdlEg0KBW1vZGVsGAEgASgJEhQKDGlucHV0X3Rva2VucxgCIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAMgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYBCABKAMilAEKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBHRvb2wYAiABKAkSJQoEYXJncxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLgoJbWVkaWF0aW9uGAQgASgOMhsuYWdlbnRzZXNzaW9ucy52MS5NZWRpYXRpb24SFwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJIusCCgpUb29sUmVzdWx0EgoKAmlkGAEgASgJEicKBm91dHB1dBgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEgoKb3V0cHV0X3VyaRgDIAEoCRIQCghpc19lcnJvchgEIAEoCBINCgVlcnJvchgFIAEoCRIVCg1vdXRwdXRfZGlnZXN0GAYgASgJEicKB2NvbnRlbnQYByADKAsyFi5hZ2VudHNlc3Npb25zLnYxLlBhcnQSLwoEY29kZRgIIAEoDjIhLmFnZW50c2Vzc2lvbnMudjEuVG9vbFJlc3VsdC5Db2RlEhwKFGFwcHJvdmFsX3JlcXVlc3Rfc2VxGAkgASgDEh0KFWFwcHJvdmFsX2RlY2lzaW9uX3NlcRgKIAEoAyJFCgRDb2RlEhQKEENPREVfVU5TUEVDSUZJRUQQABITCg9BUFBST1ZBTF9ERU5JRUQQARISCg5FWEVDVVRPUl9FUlJPUhACIjcKD0FwcHJvdmFsUmVxdWVzdBIUCgx0b29sX2NhbGxfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIl0KDkFwcHJvdmFsUmVzdWx0EhQKDHRvb2xfY2FsbF9pZBgBIAEoCRIQCghhcHByb3ZlZBgCIAEoCBIOCgZyZWFzb24YAyABKAkSEwoLcmVxdWVzdF9zZXEYBCABKAMiTgoLQXBwcm92YWxSZWYSFAoMZXhlY3V0aW9uX2lkGAEgASgJEhQKDHRvb2xfY2FsbF9pZBgCIAEoCRITCgtyZXF1ZXN0X3NlcRgDIAEoAyIqCgVFcnJvchIMCgRjb2RlGAEgASgFEhMKC2Rlc2NyaXB0aW9uGAIgASgJIkMKCkhhcm5lc3NFbmQSDQoFc3RhdGUYASABKAkSJgoFZXJyb3IYAiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLkVycm9yIt0CCglMaWZlY3ljbGUSLgoEa2luZBgBIAEoDjIgLmFnZW50c2Vzc2lvbnMudjEuTGlmZWN5Y2xlLktpbmQSDgoGZGV0YWlsGAIgASgJEhYKDnNuYXBzaG90X2xvY2FsGAMgASgJEh0KFXNuYXBzaG90X2V4dGVybmFsX3VyaRgEIAEoCRIXCg9zbmFwc2hvdF9tZW1vcnkYBSABKAgSFwoPc25hcHNob3Rfc2VhbGVkGAYgASgIIqYBCgRLaW5kEhkKFUxJRkVDWUNMRV9VTlNQRUNJRklFRBAAEhUKEUxJRkVDWUNMRV9TVVNQRU5EEAESFAoQTElGRUNZQ0xFX1JFU1VNRRACEhIKDkxJRkVDWUNMRV9GT1JLEAMSFgoSTElGRUNZQ0xFX0JBU0VMSU5FEAQSFAoQTElGRUNZQ0xFX0NBTkNFTBAFEhQKEExJRkVDWUNMRV9ERUxFVEUQBiKNAQoORXhlY3V0aW9uU3RhcnQSDgoGY29uZmlnGAEgASgMEhcKD3Jlc3VtZV9mcm9tX3NlcRgCIAEoAxIYCgtpbnB1dF9jb3VudBgDIAEoA0gAiAEBEg8KB2hhcm5lc3MYBCABKAkSFwoPaGFybmVzc192ZXJzaW9uGAUgASgJQg4KDF9pbnB1dF9jb3VudCKdBgoFRXZlbnQSFAoMZXhlY3V0aW9uX2lkGAIgASgJEiYKAnRzGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgEIAEoBRIpCgRraW5kGAcgASgOMhsuYWdlbnRzZXNzaW9ucy52MS5FdmVudEtpbmQSLAoHbWVzc2FnZRgIIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZUgAEiwKBW1vZGVsGAkgASgLMhsuYWdlbnRzZXNzaW9ucy52MS5Nb2RlbENhbGxIABIqCgR0b29sGAogASgLMhouYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2FsbEgAEi4KBnJlc3VsdBgLIAEoCzIcLmFnZW50c2Vzc2lvbnMudjEuVG9vbFJlc3VsdEgAEjUKCGFwcHJvdmFsGAwgASgLMiEuYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlcXVlc3RIABI7Cg9hcHByb3ZhbF9yZXN1bHQYDSABKAsyIC5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVzdWx0SAASKAoFdXNhZ2UYDiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLlVzYWdlSAASMAoJbGlmZWN5Y2xlGA8gASgLMhsuYWdlbnRzZXNzaW9ucy52MS5MaWZlY3ljbGVIABIrCgNlbmQYECABKAsyHC5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NFbmRIABIoCgVlcnJvchgRIAEoCzIXLmFnZW50c2Vzc2lvbnMudjEuRXJyb3JIABI7Cg9leGVjdXRpb25fc3RhcnQYEyABKAsyIC5hZ2VudHNlc3Npb25zLnYxLkV4ZWN1dGlvblN0YXJ0SAASLwoGcGFya2VkGBQgASgLMh0uYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlZkgAEiwKBWFjdG9yGBIgASgLMh0uYWdlbnRzZXNzaW9ucy52MS5JZGVudGl0eVJlZkIGCgRib2R5SgQIARACSgQIBRAGSgQIBhAHIngKCUxvZ1JlY29yZBILCgNzZXEYASABKAMSEQoJcHJldl9oYXNoGAIgASgJEhQKDGNvbnRlbnRfaGFzaBgDIAEoCRINCgVmZW5jZRgEIAEoAxImCgVldmVudBgFIAEoCzIXLmFnZW50c2Vzc2lvbnMudjEuRXZlbnQqjQEKCU1lZGlhdGlvbhIZChVNRURJQVRJT05fVU5TUEVDSUZJRUQQABIhCh1NRURJQVRJT05fSU5fSEFSTkVTU19SRVBPUlRFRBABEiEKHU1FRElBVElPTl9DT05UUk9MTEVSX01FRElBVEVEEAISHwobTUVESUFUSU9OX1JFUVVJUkVTX0FQUFJPVkFMEAMqtgIKCUV2ZW50S2luZBIaChZFVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASDwoLRVZFTlRfSU5QVVQQARIUChBFVkVOVF9NT0RFTF9DQUxMEAISEAoMRVZFTlRfT1VUUFVUEAMSEwoPRVZFTlRfVE9PTF9DQUxMEAQSFQoRRVZFTlRfVE9PTF9SRVNVTFQQBRIaChZFVkVOVF9BUFBST1ZBTF9SRVFVRVNUEAYSGQoVRVZFTlRfQVBQUk9WQUxfUkVTVUxUEAcSDwoLRVZFTlRfVVNBR0UQCBITCg9FVkVOVF9MSUZFQ1lDTEUQCRINCglFVkVOVF9FTkQQChIPCgtFVkVOVF9FUlJPUhALEhkKFUVWRU5UX0VYRUNVVElPTl9TVEFSVBAMEhAKDEVWRU5UX1BBUktFRBANYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
+ * ResourceMetadata is what every stored resource carries beside its own fields.
+ *
  * @generated from message agentsessions.v1.ResourceMetadata
  */
 export type ResourceMetadata = Message$1<"agentsessions.v1.ResourceMetadata"> & {
   /**
+   * The tenant or namespace; empty is the default project.
+   *
    * @generated from field: string project = 1;
    */
   project: string;
 
   /**
+   * A name of the caller's choice; may be empty where the resource is known by its uid.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * The identifier that the host gave the resource. Never reused.
+   *
    * @generated from field: string uid = 3;
    */
   uid: string;
 
   /**
+   * Counts the changes of the resource.
+   *
    * @generated from field: int64 version = 4;
    */
   version: bigint;
 
   /**
+   * When the resource was made.
+   *
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
 
   /**
+   * When the resource last changed.
+   *
    * @generated from field: google.protobuf.Timestamp update_time = 6;
    */
   updateTime?: Timestamp | undefined;
@@ -57,44 +73,60 @@ export const ResourceMetadataSchema: GenMessage<ResourceMetadata> = /*@__PURE__*
   messageDesc(file_agentsessions_v1_common, 0);
 
 /**
+ * Part is one unit of content. Exactly one alternative is set.
+ *
  * @generated from message agentsessions.v1.Part
  */
 export type Part = Message$1<"agentsessions.v1.Part"> & {
   /**
+   * The content.
+   *
    * @generated from oneof agentsessions.v1.Part.part
    */
   part: {
     /**
+     * Plain text.
+     *
      * @generated from field: agentsessions.v1.TextPart text = 1;
      */
     value: TextPart;
     case: "text";
   } | {
     /**
+     * A file, inline or by URI.
+     *
      * @generated from field: agentsessions.v1.FilePart file = 2;
      */
     value: FilePart;
     case: "file";
   } | {
     /**
+     * A JSON object.
+     *
      * @generated from field: agentsessions.v1.DataPart data = 3;
      */
     value: DataPart;
     case: "data";
   } | {
     /**
+     * A provider's reasoning, opaque to everyone else.
+     *
      * @generated from field: agentsessions.v1.ReasoningPart reasoning = 4;
      */
     value: ReasoningPart;
     case: "reasoning";
   } | {
     /**
+     * A model's request to call a tool, in an assistant message. A model leaves mediation and idempotency_key unset.
+     *
      * @generated from field: agentsessions.v1.ToolCall tool_call = 5;
      */
     value: ToolCall;
     case: "toolCall";
   } | {
     /**
+     * The result that is fed back to the model, in a message with role "tool".
+     *
      * @generated from field: agentsessions.v1.ToolResult tool_result = 6;
      */
     value: ToolResult;
@@ -110,10 +142,14 @@ export const PartSchema: GenMessage<Part> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 1);
 
 /**
+ * TextPart is a run of text.
+ *
  * @generated from message agentsessions.v1.TextPart
  */
 export type TextPart = Message$1<"agentsessions.v1.TextPart"> & {
   /**
+   * The text. It holds no lone surrogate.
+   *
    * @generated from field: string text = 1;
    */
   text: string;
@@ -127,25 +163,35 @@ export const TextPartSchema: GenMessage<TextPart> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 2);
 
 /**
+ * FilePart is a file that belongs to a message.
+ *
  * @generated from message agentsessions.v1.FilePart
  */
 export type FilePart = Message$1<"agentsessions.v1.FilePart"> & {
   /**
+   * The media type, such as "image/png".
+   *
    * @generated from field: string mime = 1;
    */
   mime: string;
 
   /**
+   * Where the bytes are.
+   *
    * @generated from oneof agentsessions.v1.FilePart.source
    */
   source: {
     /**
+     * The bytes themselves.
+     *
      * @generated from field: bytes bytes = 2;
      */
     value: Uint8Array;
     case: "bytes";
   } | {
     /**
+     * Where the bytes can be fetched.
+     *
      * @generated from field: string uri = 3;
      */
     value: string;
@@ -153,11 +199,15 @@ export type FilePart = Message$1<"agentsessions.v1.FilePart"> & {
   } | { case: undefined; value?: undefined };
 
   /**
+   * The name to show for the file.
+   *
    * @generated from field: string name = 4;
    */
   name: string;
 
   /**
+   * The digest of what uri points at, so that the hash chain covers bytes that are kept elsewhere.
+   *
    * @generated from field: string digest = 5;
    */
   digest: string;
@@ -171,10 +221,14 @@ export const FilePartSchema: GenMessage<FilePart> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 3);
 
 /**
+ * DataPart is structured content.
+ *
  * @generated from message agentsessions.v1.DataPart
  */
 export type DataPart = Message$1<"agentsessions.v1.DataPart"> & {
   /**
+   * The JSON object.
+   *
    * @generated from field: google.protobuf.Struct data = 1;
    */
   data?: JsonObject | undefined;
@@ -188,30 +242,43 @@ export const DataPartSchema: GenMessage<DataPart> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 4);
 
 /**
+ * ReasoningPart is a provider's reasoning block. It is recorded and handed back byte for byte, in its place, and never
+ * interpreted (I2).
+ *
  * @generated from message agentsessions.v1.ReasoningPart
  */
 export type ReasoningPart = Message$1<"agentsessions.v1.ReasoningPart"> & {
   /**
+   * The provider that made the block and can read it, such as "anthropic", "openai" or "google".
+   *
    * @generated from field: string provider = 1;
    */
   provider: string;
 
   /**
+   * The model that made it.
+   *
    * @generated from field: string model_id = 2;
    */
   modelId: string;
 
   /**
+   * The block as the provider gave it.
+   *
    * @generated from oneof agentsessions.v1.ReasoningPart.opaque
    */
   opaque: {
     /**
+     * The block itself.
+     *
      * @generated from field: bytes opaque_bytes = 3;
      */
     value: Uint8Array;
     case: "opaqueBytes";
   } | {
     /**
+     * Where the block is kept when it is not inline.
+     *
      * @generated from field: string opaque_uri = 4;
      */
     value: string;
@@ -219,26 +286,36 @@ export type ReasoningPart = Message$1<"agentsessions.v1.ReasoningPart"> & {
   } | { case: undefined; value?: undefined };
 
   /**
+   * A readable summary. It has no authority, and compaction may drop it.
+   *
    * @generated from field: repeated agentsessions.v1.Part summary = 5;
    */
   summary: Part[];
 
   /**
+   * The provider's id of the item.
+   *
    * @generated from field: string item_id = 6;
    */
   itemId: string;
 
   /**
+   * The position of the item among the provider's items.
+   *
    * @generated from field: int32 ordinal = 7;
    */
   ordinal: number;
 
   /**
+   * The id of the execution within which the block is valid.
+   *
    * @generated from field: string validity_scope = 8;
    */
   validityScope: string;
 
   /**
+   * The digest of what opaque_uri points at.
+   *
    * @generated from field: string opaque_digest = 9;
    */
   opaqueDigest: string;
@@ -252,15 +329,21 @@ export const ReasoningPartSchema: GenMessage<ReasoningPart> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 5);
 
 /**
+ * Message is content with a role.
+ *
  * @generated from message agentsessions.v1.Message
  */
 export type Message = Message$1<"agentsessions.v1.Message"> & {
   /**
+   * One of "system", "user", "assistant" and "tool".
+   *
    * @generated from field: string role = 1;
    */
   role: string;
 
   /**
+   * The content, in order.
+   *
    * @generated from field: repeated agentsessions.v1.Part parts = 2;
    */
   parts: Part[];
@@ -274,20 +357,28 @@ export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 6);
 
 /**
+ * IdentityRef names a principal. It says who acted; it proves nothing and grants nothing.
+ *
  * @generated from message agentsessions.v1.IdentityRef
  */
 export type IdentityRef = Message$1<"agentsessions.v1.IdentityRef"> & {
   /**
+   * The principal, in the issuer's own form.
+   *
    * @generated from field: string principal = 1;
    */
   principal: string;
 
   /**
+   * Who vouches for the principal.
+   *
    * @generated from field: string issuer = 2;
    */
   issuer: string;
 
   /**
+   * The subject under which the principal acts in this session.
+   *
    * @generated from field: string subject = 3;
    */
   subject: string;
@@ -301,25 +392,35 @@ export const IdentityRefSchema: GenMessage<IdentityRef> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 7);
 
 /**
+ * Origin says where a session comes from and what it is about. Adapters on top fill it; the core reads nothing in it.
+ *
  * @generated from message agentsessions.v1.Origin
  */
 export type Origin = Message$1<"agentsessions.v1.Origin"> & {
   /**
+   * The system or project that the session comes from.
+   *
    * @generated from field: string source = 1;
    */
   source: string;
 
   /**
+   * What it is about there, such as an issue or a thread.
+   *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
+   * A link for people.
+   *
    * @generated from field: string uri = 3;
    */
   uri: string;
 
   /**
+   * Whatever else the adapter wants to keep.
+   *
    * @generated from field: map<string, string> attributes = 4;
    */
   attributes: { [key: string]: string };
@@ -333,40 +434,56 @@ export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 8);
 
 /**
+ * ModelCall is the intent to call a model. It is durable before the call is made.
+ *
  * @generated from message agentsessions.v1.ModelCall
  */
 export type ModelCall = Message$1<"agentsessions.v1.ModelCall"> & {
   /**
+   * The model's id.
+   *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
+   * The parameters of the call.
+   *
    * @generated from field: map<string, string> params = 2;
    */
   params: { [key: string]: string };
 
   /**
+   * The hash of the whole request. On replay and recovery the request that is made must have the same one (I0).
+   *
    * @generated from field: string input_hash = 3;
    */
   inputHash: string;
 
   /**
+   * Pairs the call with its ModelResult on the wire.
+   *
    * @generated from field: string id = 4;
    */
   id: string;
 
   /**
+   * The context that is sent to the model. On the wire only: never recorded.
+   *
    * @generated from field: repeated agentsessions.v1.Message messages = 5;
    */
   messages: Message[];
 
   /**
+   * The tools that are offered, in an order that counts. On the wire only: never recorded.
+   *
    * @generated from field: repeated agentsessions.v1.ToolDefinition tools = 6;
    */
   tools: ToolDefinition[];
 
   /**
+   * Which tool the model may or must call. On the wire only: never recorded.
+   *
    * @generated from field: agentsessions.v1.ToolChoice tool_choice = 7;
    */
   toolChoice?: ToolChoice | undefined;
@@ -380,20 +497,28 @@ export const ModelCallSchema: GenMessage<ModelCall> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 9);
 
 /**
+ * ToolDefinition is a tool as a model sees it on one call.
+ *
  * @generated from message agentsessions.v1.ToolDefinition
  */
 export type ToolDefinition = Message$1<"agentsessions.v1.ToolDefinition"> & {
   /**
+   * The tool's name.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * What the tool does, written for the model.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
+   * The JSON Schema of its arguments.
+   *
    * @generated from field: google.protobuf.Struct input_schema = 3;
    */
   inputSchema?: JsonObject | undefined;
@@ -407,15 +532,21 @@ export const ToolDefinitionSchema: GenMessage<ToolDefinition> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 10);
 
 /**
+ * ToolChoice limits which tool a model calls. Absent: the provider's default.
+ *
  * @generated from message agentsessions.v1.ToolChoice
  */
 export type ToolChoice = Message$1<"agentsessions.v1.ToolChoice"> & {
   /**
+   * Whether a tool is called.
+   *
    * @generated from field: agentsessions.v1.ToolChoice.Mode mode = 1;
    */
   mode: ToolChoice_Mode;
 
   /**
+   * The one tool that must be called; only with MODE_REQUIRED.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
@@ -429,31 +560,43 @@ export const ToolChoiceSchema: GenMessage<ToolChoice> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 11);
 
 /**
+ * Mode says whether the model calls a tool.
+ *
  * @generated from enum agentsessions.v1.ToolChoice.Mode
  */
 export const ToolChoice_Mode = {
   /**
+   * The provider's default.
+   *
    * @generated from enum value: MODE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * The model decides.
+   *
    * @generated from enum value: MODE_AUTO = 1;
    */
   AUTO: 1,
 
   /**
+   * The model must not call a tool.
+   *
    * @generated from enum value: MODE_NONE = 2;
    */
   NONE: 2,
 
   /**
+   * The model must call at least one tool.
+   *
    * @generated from enum value: MODE_REQUIRED = 3;
    */
   REQUIRED: 3,
 } as const;
 
 /**
+ * Mode says whether the model calls a tool.
+ *
  * @generated from enum agentsessions.v1.ToolChoice.Mode
  */
 export type ToolChoice_Mode = (typeof ToolChoice_Mode)[keyof typeof ToolChoice_Mode] | UnknownEnum;
@@ -465,25 +608,35 @@ export const ToolChoice_ModeSchema: GenEnum<ToolChoice_Mode> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_common, 11, 0);
 
 /**
+ * Usage is what one model call consumed.
+ *
  * @generated from message agentsessions.v1.Usage
  */
 export type Usage = Message$1<"agentsessions.v1.Usage"> & {
   /**
+   * The model that was called.
+   *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
+   * Tokens of the request.
+   *
    * @generated from field: int64 input_tokens = 2;
    */
   inputTokens: bigint;
 
   /**
+   * Tokens of the completion.
+   *
    * @generated from field: int64 output_tokens = 3;
    */
   outputTokens: bigint;
 
   /**
+   * Tokens of reasoning.
+   *
    * @generated from field: int64 reasoning_tokens = 4;
    */
   reasoningTokens: bigint;
@@ -497,30 +650,42 @@ export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 12);
 
 /**
+ * ToolCall is a call of a tool. A mediated one is durable before the tool runs.
+ *
  * @generated from message agentsessions.v1.ToolCall
  */
 export type ToolCall = Message$1<"agentsessions.v1.ToolCall"> & {
   /**
+   * The id of the call; its result carries the same one. A mediated call needs one that is unique in its session.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * The tool's name.
+   *
    * @generated from field: string tool = 2;
    */
   tool: string;
 
   /**
+   * The arguments. Integers lie within 2^53-1 either way.
+   *
    * @generated from field: google.protobuf.Struct args = 3;
    */
   args?: JsonObject | undefined;
 
   /**
+   * Who runs the tool, and after what.
+   *
    * @generated from field: agentsessions.v1.Mediation mediation = 4;
    */
   mediation: Mediation;
 
   /**
+   * Keeps a call that is made again after a crash from acting twice (I3). A mediated call needs one.
+   *
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
@@ -534,55 +699,77 @@ export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 13);
 
 /**
+ * ToolResult is the outcome of a tool call. For a tool that the host runs it is the durable receipt.
+ *
  * @generated from message agentsessions.v1.ToolResult
  */
 export type ToolResult = Message$1<"agentsessions.v1.ToolResult"> & {
   /**
+   * The id of the call that this answers.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * The structured output.
+   *
    * @generated from field: google.protobuf.Struct output = 2;
    */
   output?: JsonObject | undefined;
 
   /**
+   * Where a large output is kept instead of inline.
+   *
    * @generated from field: string output_uri = 3;
    */
   outputUri: string;
 
   /**
+   * True when the tool failed.
+   *
    * @generated from field: bool is_error = 4;
    */
   isError: boolean;
 
   /**
+   * What went wrong, when is_error is set.
+   *
    * @generated from field: string error = 5;
    */
   error: string;
 
   /**
+   * The digest of what output_uri points at.
+   *
    * @generated from field: string output_digest = 6;
    */
   outputDigest: string;
 
   /**
+   * The result as the model is to see it.
+   *
    * @generated from field: repeated agentsessions.v1.Part content = 7;
    */
   content: Part[];
 
   /**
+   * The status of the receipt.
+   *
    * @generated from field: agentsessions.v1.ToolResult.Code code = 8;
    */
   code: ToolResult_Code;
 
   /**
+   * The seq of the APPROVAL_REQUEST that led here; 0 for a call without approval. Only the host sets it.
+   *
    * @generated from field: int64 approval_request_seq = 9;
    */
   approvalRequestSeq: bigint;
 
   /**
+   * The seq of the APPROVAL_RESULT that decided it; 0 for a call without approval. Only the host sets it.
+   *
    * @generated from field: int64 approval_decision_seq = 10;
    */
   approvalDecisionSeq: bigint;
@@ -596,26 +783,36 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 14);
 
 /**
+ * Code is the machine-readable status of a receipt.
+ *
  * @generated from enum agentsessions.v1.ToolResult.Code
  */
 export const ToolResult_Code = {
   /**
+   * A success, or a failure that has no code.
+   *
    * @generated from enum value: CODE_UNSPECIFIED = 0;
    */
   CODE_UNSPECIFIED: 0,
 
   /**
+   * The call was denied; the tool was never run.
+   *
    * @generated from enum value: APPROVAL_DENIED = 1;
    */
   APPROVAL_DENIED: 1,
 
   /**
+   * The host's executor failed.
+   *
    * @generated from enum value: EXECUTOR_ERROR = 2;
    */
   EXECUTOR_ERROR: 2,
 } as const;
 
 /**
+ * Code is the machine-readable status of a receipt.
+ *
  * @generated from enum agentsessions.v1.ToolResult.Code
  */
 export type ToolResult_Code = (typeof ToolResult_Code)[keyof typeof ToolResult_Code] | UnknownEnum;
@@ -627,15 +824,21 @@ export const ToolResult_CodeSchema: GenEnum<ToolResult_Code> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_common, 14, 0);
 
 /**
+ * ApprovalRequest asks for a decision on a tool call.
+ *
  * @generated from message agentsessions.v1.ApprovalRequest
  */
 export type ApprovalRequest = Message$1<"agentsessions.v1.ApprovalRequest"> & {
   /**
+   * The id of the call.
+   *
    * @generated from field: string tool_call_id = 1;
    */
   toolCallId: string;
 
   /**
+   * Why approval is needed.
+   *
    * @generated from field: string reason = 2;
    */
   reason: string;
@@ -649,25 +852,35 @@ export const ApprovalRequestSchema: GenMessage<ApprovalRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 15);
 
 /**
+ * ApprovalResult is the decision on an ApprovalRequest.
+ *
  * @generated from message agentsessions.v1.ApprovalResult
  */
 export type ApprovalResult = Message$1<"agentsessions.v1.ApprovalResult"> & {
   /**
+   * The id of the call.
+   *
    * @generated from field: string tool_call_id = 1;
    */
   toolCallId: string;
 
   /**
+   * True when the tool may run.
+   *
    * @generated from field: bool approved = 2;
    */
   approved: boolean;
 
   /**
+   * Why it was decided so.
+   *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
+   * The seq of the request that is decided; 0 in journals that were written before requests had one.
+   *
    * @generated from field: int64 request_seq = 4;
    */
   requestSeq: bigint;
@@ -681,20 +894,28 @@ export const ApprovalResultSchema: GenMessage<ApprovalResult> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 16);
 
 /**
+ * ApprovalRef identifies one approval request within its session.
+ *
  * @generated from message agentsessions.v1.ApprovalRef
  */
 export type ApprovalRef = Message$1<"agentsessions.v1.ApprovalRef"> & {
   /**
+   * The execution that waits.
+   *
    * @generated from field: string execution_id = 1;
    */
   executionId: string;
 
   /**
+   * The id of the call that waits.
+   *
    * @generated from field: string tool_call_id = 2;
    */
   toolCallId: string;
 
   /**
+   * The seq of the APPROVAL_REQUEST record; always positive.
+   *
    * @generated from field: int64 request_seq = 3;
    */
   requestSeq: bigint;
@@ -708,15 +929,21 @@ export const ApprovalRefSchema: GenMessage<ApprovalRef> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 17);
 
 /**
+ * Error is a status with a description.
+ *
  * @generated from message agentsessions.v1.Error
  */
 export type Error = Message$1<"agentsessions.v1.Error"> & {
   /**
+   * The gRPC status code.
+   *
    * @generated from field: int32 code = 1;
    */
   code: number;
 
   /**
+   * What happened, without a provider's text, a path or an address.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
@@ -730,15 +957,21 @@ export const ErrorSchema: GenMessage<Error> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 18);
 
 /**
+ * HarnessEnd ends an execution for good.
+ *
  * @generated from message agentsessions.v1.HarnessEnd
  */
 export type HarnessEnd = Message$1<"agentsessions.v1.HarnessEnd"> & {
   /**
+   * One of "COMPLETED", "FAILED" and "CANCELED".
+   *
    * @generated from field: string state = 1;
    */
   state: string;
 
   /**
+   * Why it failed; absent when it completed.
+   *
    * @generated from field: agentsessions.v1.Error error = 2;
    */
   error?: Error | undefined;
@@ -752,35 +985,49 @@ export const HarnessEndSchema: GenMessage<HarnessEnd> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 19);
 
 /**
+ * Lifecycle marks a transition of the session or of its compute.
+ *
  * @generated from message agentsessions.v1.Lifecycle
  */
 export type Lifecycle = Message$1<"agentsessions.v1.Lifecycle"> & {
   /**
+   * The transition.
+   *
    * @generated from field: agentsessions.v1.Lifecycle.Kind kind = 1;
    */
   kind: Lifecycle_Kind;
 
   /**
+   * More about it, for people.
+   *
    * @generated from field: string detail = 2;
    */
   detail: string;
 
   /**
+   * On SUSPEND: the snapshot's reference on its node or at its backend.
+   *
    * @generated from field: string snapshot_local = 3;
    */
   snapshotLocal: string;
 
   /**
+   * On SUSPEND: where the snapshot is stored outside.
+   *
    * @generated from field: string snapshot_external_uri = 4;
    */
   snapshotExternalUri: string;
 
   /**
+   * On SUSPEND: whether the snapshot holds memory and processes.
+   *
    * @generated from field: bool snapshot_memory = 5;
    */
   snapshotMemory: boolean;
 
   /**
+   * On SUSPEND: whether the snapshot is encrypted and attested.
+   *
    * @generated from field: bool snapshot_sealed = 6;
    */
   snapshotSealed: boolean;
@@ -794,46 +1041,64 @@ export const LifecycleSchema: GenMessage<Lifecycle> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 20);
 
 /**
+ * Kind is the transition.
+ *
  * @generated from enum agentsessions.v1.Lifecycle.Kind
  */
 export const Lifecycle_Kind = {
   /**
+   * Never recorded.
+   *
    * @generated from enum value: LIFECYCLE_UNSPECIFIED = 0;
    */
   LIFECYCLE_UNSPECIFIED: 0,
 
   /**
+   * State was captured and compute was freed.
+   *
    * @generated from enum value: LIFECYCLE_SUSPEND = 1;
    */
   LIFECYCLE_SUSPEND: 1,
 
   /**
+   * Compute is live again.
+   *
    * @generated from enum value: LIFECYCLE_RESUME = 2;
    */
   LIFECYCLE_RESUME: 2,
 
   /**
+   * The first record of a fork's own; what precedes it is the parent's.
+   *
    * @generated from enum value: LIFECYCLE_FORK = 3;
    */
   LIFECYCLE_FORK: 3,
 
   /**
+   * A point from which replay or compaction may start.
+   *
    * @generated from enum value: LIFECYCLE_BASELINE = 4;
    */
   LIFECYCLE_BASELINE: 4,
 
   /**
+   * The turn was cancelled.
+   *
    * @generated from enum value: LIFECYCLE_CANCEL = 5;
    */
   LIFECYCLE_CANCEL: 5,
 
   /**
+   * The session is to be deleted. The intent is for good; storage is reclaimed later.
+   *
    * @generated from enum value: LIFECYCLE_DELETE = 6;
    */
   LIFECYCLE_DELETE: 6,
 } as const;
 
 /**
+ * Kind is the transition.
+ *
  * @generated from enum agentsessions.v1.Lifecycle.Kind
  */
 export type Lifecycle_Kind = (typeof Lifecycle_Kind)[keyof typeof Lifecycle_Kind] | UnknownEnum;
@@ -845,30 +1110,42 @@ export const Lifecycle_KindSchema: GenEnum<Lifecycle_Kind> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_common, 20, 0);
 
 /**
+ * ExecutionStart opens an execution. With it the same invocation can be rebuilt.
+ *
  * @generated from message agentsessions.v1.ExecutionStart
  */
 export type ExecutionStart = Message$1<"agentsessions.v1.ExecutionStart"> & {
   /**
+   * The caller's opaque configuration, verbatim. It is no place for secrets.
+   *
    * @generated from field: bytes config = 1;
    */
   config: Uint8Array;
 
   /**
+   * The harness's own cursor; it has nothing to do with the journal's seq.
+   *
    * @generated from field: int64 resume_from_seq = 2;
    */
   resumeFromSeq: bigint;
 
   /**
+   * How many INPUT events follow; 0 is a turn without input. Where it is missing the invocation cannot be rebuilt.
+   *
    * @generated from field: optional int64 input_count = 3;
    */
   inputCount?: bigint | undefined;
 
   /**
+   * The name under which the harness was found; empty means the session's harness.
+   *
    * @generated from field: string harness = 4;
    */
   harness: string;
 
   /**
+   * The version that the harness gave itself; empty means unknown and is not compared.
+   *
    * @generated from field: string harness_version = 5;
    */
   harnessVersion: string;
@@ -882,100 +1159,137 @@ export const ExecutionStartSchema: GenMessage<ExecutionStart> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 21);
 
 /**
+ * Event is the unit of a journal and of a harness's stream. The host sets execution_id and ts; order and integrity are the
+ * record's.
+ *
  * @generated from message agentsessions.v1.Event
  */
 export type Event = Message$1<"agentsessions.v1.Event"> & {
   /**
+   * The execution that the event belongs to.
+   *
    * @generated from field: string execution_id = 2;
    */
   executionId: string;
 
   /**
+   * When the host took the event in.
+   *
    * @generated from field: google.protobuf.Timestamp ts = 3;
    */
   ts?: Timestamp | undefined;
 
   /**
+   * The version of the event's body; 1.
+   *
    * @generated from field: int32 schema_version = 4;
    */
   schemaVersion: number;
 
   /**
+   * What the event is. It decides which body is set.
+   *
    * @generated from field: agentsessions.v1.EventKind kind = 7;
    */
   kind: EventKind;
 
   /**
+   * The content. Exactly one alternative is set.
+   *
    * @generated from oneof agentsessions.v1.Event.body
    */
   body: {
     /**
+     * For INPUT and OUTPUT.
+     *
      * @generated from field: agentsessions.v1.Message message = 8;
      */
     value: Message;
     case: "message";
   } | {
     /**
+     * For MODEL_CALL.
+     *
      * @generated from field: agentsessions.v1.ModelCall model = 9;
      */
     value: ModelCall;
     case: "model";
   } | {
     /**
+     * For TOOL_CALL.
+     *
      * @generated from field: agentsessions.v1.ToolCall tool = 10;
      */
     value: ToolCall;
     case: "tool";
   } | {
     /**
+     * For TOOL_RESULT.
+     *
      * @generated from field: agentsessions.v1.ToolResult result = 11;
      */
     value: ToolResult;
     case: "result";
   } | {
     /**
+     * For APPROVAL_REQUEST.
+     *
      * @generated from field: agentsessions.v1.ApprovalRequest approval = 12;
      */
     value: ApprovalRequest;
     case: "approval";
   } | {
     /**
+     * For APPROVAL_RESULT.
+     *
      * @generated from field: agentsessions.v1.ApprovalResult approval_result = 13;
      */
     value: ApprovalResult;
     case: "approvalResult";
   } | {
     /**
+     * For USAGE.
+     *
      * @generated from field: agentsessions.v1.Usage usage = 14;
      */
     value: Usage;
     case: "usage";
   } | {
     /**
+     * For LIFECYCLE.
+     *
      * @generated from field: agentsessions.v1.Lifecycle lifecycle = 15;
      */
     value: Lifecycle;
     case: "lifecycle";
   } | {
     /**
+     * For END.
+     *
      * @generated from field: agentsessions.v1.HarnessEnd end = 16;
      */
     value: HarnessEnd;
     case: "end";
   } | {
     /**
+     * For ERROR.
+     *
      * @generated from field: agentsessions.v1.Error error = 17;
      */
     value: Error;
     case: "error";
   } | {
     /**
+     * For EXECUTION_START.
+     *
      * @generated from field: agentsessions.v1.ExecutionStart execution_start = 19;
      */
     value: ExecutionStart;
     case: "executionStart";
   } | {
     /**
+     * For PARKED.
+     *
      * @generated from field: agentsessions.v1.ApprovalRef parked = 20;
      */
     value: ApprovalRef;
@@ -983,6 +1297,8 @@ export type Event = Message$1<"agentsessions.v1.Event"> & {
   } | { case: undefined; value?: undefined };
 
   /**
+   * Who acted: the session's principal for effects, the caller for inputs and decisions.
+   *
    * @generated from field: agentsessions.v1.IdentityRef actor = 18;
    */
   actor?: IdentityRef | undefined;
@@ -996,30 +1312,42 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 22);
 
 /**
+ * LogRecord is one event in its place in the journal.
+ *
  * @generated from message agentsessions.v1.LogRecord
  */
 export type LogRecord = Message$1<"agentsessions.v1.LogRecord"> & {
   /**
+   * The position in the journal: 1, 2, 3 and so on.
+   *
    * @generated from field: int64 seq = 1;
    */
   seq: bigint;
 
   /**
+   * The content_hash of the record before it; empty for the first.
+   *
    * @generated from field: string prev_hash = 2;
    */
   prevHash: string;
 
   /**
+   * The lowercase hex SHA-256 of the canonical form of event, prev_hash and seq.
+   *
    * @generated from field: string content_hash = 3;
    */
   contentHash: string;
 
   /**
+   * The writer's fence. It is outside the hash.
+   *
    * @generated from field: int64 fence = 4;
    */
   fence: bigint;
 
   /**
+   * The event.
+   *
    * @generated from field: agentsessions.v1.Event event = 5;
    */
   event?: Event | undefined;
@@ -1033,31 +1361,43 @@ export const LogRecordSchema: GenMessage<LogRecord> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_common, 23);
 
 /**
+ * Mediation says who runs a tool.
+ *
  * @generated from enum agentsessions.v1.Mediation
  */
 export const Mediation = {
   /**
+   * As a model leaves it. A call that is to be run must say which it is.
+   *
    * @generated from enum value: MEDIATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * The harness runs the tool itself and reports the result.
+   *
    * @generated from enum value: MEDIATION_IN_HARNESS_REPORTED = 1;
    */
   IN_HARNESS_REPORTED: 1,
 
   /**
+   * The host runs the tool and returns the result.
+   *
    * @generated from enum value: MEDIATION_CONTROLLER_MEDIATED = 2;
    */
   CONTROLLER_MEDIATED: 2,
 
   /**
+   * The host runs the tool once the call has been approved.
+   *
    * @generated from enum value: MEDIATION_REQUIRES_APPROVAL = 3;
    */
   REQUIRES_APPROVAL: 3,
 } as const;
 
 /**
+ * Mediation says who runs a tool.
+ *
  * @generated from enum agentsessions.v1.Mediation
  */
 export type Mediation = (typeof Mediation)[keyof typeof Mediation] | UnknownEnum;
@@ -1069,81 +1409,113 @@ export const MediationSchema: GenEnum<Mediation> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_common, 0);
 
 /**
+ * EventKind is what an event is.
+ *
  * @generated from enum agentsessions.v1.EventKind
  */
 export const EventKind = {
   /**
+   * Never recorded.
+   *
    * @generated from enum value: EVENT_KIND_UNSPECIFIED = 0;
    */
   EVENT_KIND_UNSPECIFIED: 0,
 
   /**
+   * A message for the agent.
+   *
    * @generated from enum value: EVENT_INPUT = 1;
    */
   EVENT_INPUT: 1,
 
   /**
+   * The intent to call a model.
+   *
    * @generated from enum value: EVENT_MODEL_CALL = 2;
    */
   EVENT_MODEL_CALL: 2,
 
   /**
+   * A model's completion, or text of the harness's own.
+   *
    * @generated from enum value: EVENT_OUTPUT = 3;
    */
   EVENT_OUTPUT: 3,
 
   /**
+   * A tool call.
+   *
    * @generated from enum value: EVENT_TOOL_CALL = 4;
    */
   EVENT_TOOL_CALL: 4,
 
   /**
+   * The outcome of a tool call.
+   *
    * @generated from enum value: EVENT_TOOL_RESULT = 5;
    */
   EVENT_TOOL_RESULT: 5,
 
   /**
+   * A call waits for a decision.
+   *
    * @generated from enum value: EVENT_APPROVAL_REQUEST = 6;
    */
   EVENT_APPROVAL_REQUEST: 6,
 
   /**
+   * The decision.
+   *
    * @generated from enum value: EVENT_APPROVAL_RESULT = 7;
    */
   EVENT_APPROVAL_RESULT: 7,
 
   /**
+   * What a model call consumed.
+   *
    * @generated from enum value: EVENT_USAGE = 8;
    */
   EVENT_USAGE: 8,
 
   /**
+   * A transition of the session or its compute.
+   *
    * @generated from enum value: EVENT_LIFECYCLE = 9;
    */
   EVENT_LIFECYCLE: 9,
 
   /**
+   * The execution has ended, for good.
+   *
    * @generated from enum value: EVENT_END = 10;
    */
   EVENT_END: 10,
 
   /**
+   * Something went wrong. It is audit and ends nothing: the turn can be resumed.
+   *
    * @generated from enum value: EVENT_ERROR = 11;
    */
   EVENT_ERROR: 11,
 
   /**
+   * An execution begins.
+   *
    * @generated from enum value: EVENT_EXECUTION_START = 12;
    */
   EVENT_EXECUTION_START: 12,
 
   /**
+   * A harness says that it has parked. On the wire only: never recorded.
+   *
    * @generated from enum value: EVENT_PARKED = 13;
    */
   EVENT_PARKED: 13,
 } as const;
 
 /**
+ * EventKind is what an event is.
+ *
  * @generated from enum agentsessions.v1.EventKind
  */
 export type EventKind = (typeof EventKind)[keyof typeof EventKind] | UnknownEnum;

@@ -2,6 +2,8 @@
 // @generated from file agentsessions/v1/harness.proto (package agentsessions.v1, syntax proto3)
 /* eslint-disable */
 
+// The harness seam: how a host drives an agent's code, in any language.
+
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ApprovalRef, ApprovalResult, Event, EventSchema, IdentityRef, Mediation, Message as Message$1, ToolResult, Usage } from "./common_pb.ts";
@@ -15,30 +17,42 @@ export const file_agentsessions_v1_harness: GenFile = /*@__PURE__*/
   fileDesc("Ch5hZ2VudHNlc3Npb25zL3YxL2hhcm5lc3MucHJvdG8SEGFnZW50c2Vzc2lvbnMudjEimgEKDENhcGFiaWxpdGllcxI0CgxyZXN1bWFiaWxpdHkYASABKA4yHi5hZ2VudHNlc3Npb25zLnYxLlJlc3VtYWJpbGl0eRIRCglmb3JrX3NhZmUYAiABKAgSFAoMcmVxdWlyZXNfZ3B1GAMgASgIEhEKCXN0cmVhbWluZxgEIAEoCBIYChByZWFzb25pbmdfcmVwbGF5GAUgASgIIl0KCFRvb2xTcGVjEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSLgoJbWVkaWF0aW9uGAMgASgOMhsuYWdlbnRzZXNzaW9ucy52MS5NZWRpYXRpb24ioQEKEUhhcm5lc3NEZXNjcmlwdG9yEgoKAmlkGAEgASgJEg4KBm1vZGVscxgCIAMoCRIpCgV0b29scxgDIAMoCzIaLmFnZW50c2Vzc2lvbnMudjEuVG9vbFNwZWMSNAoMY2FwYWJpbGl0aWVzGAQgASgLMh4uYWdlbnRzZXNzaW9ucy52MS5DYXBhYmlsaXRpZXMSDwoHdmVyc2lvbhgFIAEoCSIRCg9EZXNjcmliZVJlcXVlc3QiXAoPSWRlbnRpdHlDb250ZXh0EjAKCXByaW5jaXBhbBgBIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuSWRlbnRpdHlSZWYSFwoPY2FuX21pbnRfdG9rZW5zGAIgASgIIroBCgVTdGFydBIOCgZjb25maWcYASABKAwSKAoHaGlzdG9yeRgCIAMoCzIXLmFnZW50c2Vzc2lvbnMudjEuRXZlbnQSKQoGaW5wdXRzGAMgAygLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlEjMKCGlkZW50aXR5GAQgASgLMiEuYWdlbnRzZXNzaW9ucy52MS5JZGVudGl0eUNvbnRleHQSFwoPcmVzdW1lX2Zyb21fc2VxGAUgASgDIhgKBkNhbmNlbBIOCgZyZWFzb24YASABKAki2gIKD0NvbnRyb2xsZXJGcmFtZRIPCgdzZXNzaW9uGAEgASgJEhQKDGV4ZWN1dGlvbl9pZBgCIAEoCRIoCgVzdGFydBgDIAEoCzIXLmFnZW50c2Vzc2lvbnMudjEuU3RhcnRIABIqCgZjYW5jZWwYBCABKAsyGC5hZ2VudHNlc3Npb25zLnYxLkNhbmNlbEgAEjQKCGFwcHJvdmFsGAUgASgLMiAuYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlc3VsdEgAEiwKBHRvb2wYBiABKAsyHC5hZ2VudHNlc3Npb25zLnYxLlRvb2xSZXN1bHRIABIuCgVtb2RlbBgHIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuTW9kZWxSZXN1bHRIABItCgRwYXJrGAggASgLMh0uYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZhbFJlZkgAQgcKBWZyYW1lIngKC01vZGVsUmVzdWx0EioKB21lc3NhZ2UYASABKAsyGS5hZ2VudHNlc3Npb25zLnYxLk1lc3NhZ2USJgoFdXNhZ2UYAiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLlVzYWdlEhUKDW1vZGVsX2NhbGxfaWQYAyABKAkqegoMUmVzdW1hYmlsaXR5EhwKGFJFU1VNQUJJTElUWV9VTlNQRUNJRklFRBAAEiEKHVJFU1VNQUJJTElUWV9TVEFURUxFU1NfUkVQTEFZEAESKQolUkVTVU1BQklMSVRZX1JFUVVJUkVTX01FTU9SWV9TTkFQU0hPVBACMqgBCgdIYXJuZXNzElIKCERlc2NyaWJlEiEuYWdlbnRzZXNzaW9ucy52MS5EZXNjcmliZVJlcXVlc3QaIy5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NEZXNjcmlwdG9yEkkKB0Nvbm5lY3QSIS5hZ2VudHNlc3Npb25zLnYxLkNvbnRyb2xsZXJGcmFtZRoXLmFnZW50c2Vzc2lvbnMudjEuRXZlbnQoATABYgZwcm90bzM", [file_agentsessions_v1_common]);
 
 /**
+ * Capabilities is what a harness needs of a runtime, and what may be done with it.
+ *
  * @generated from message agentsessions.v1.Capabilities
  */
 export type Capabilities = Message<"agentsessions.v1.Capabilities"> & {
   /**
+   * How it survives suspend, resume and fork.
+   *
    * @generated from field: agentsessions.v1.Resumability resumability = 1;
    */
   resumability: Resumability;
 
   /**
+   * A fork inside a turn does no harm: the harness has no effect that replay could not repeat.
+   *
    * @generated from field: bool fork_safe = 2;
    */
   forkSafe: boolean;
 
   /**
+   * It needs an accelerator.
+   *
    * @generated from field: bool requires_gpu = 3;
    */
   requiresGpu: boolean;
 
   /**
+   * It streams its output.
+   *
    * @generated from field: bool streaming = 4;
    */
   streaming: boolean;
 
   /**
+   * It keeps opaque reasoning parts and sends them back verbatim.
+   *
    * @generated from field: bool reasoning_replay = 5;
    */
   reasoningReplay: boolean;
@@ -52,20 +66,28 @@ export const CapabilitiesSchema: GenMessage<Capabilities> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 0);
 
 /**
+ * ToolSpec is a tool that a harness may call.
+ *
  * @generated from message agentsessions.v1.ToolSpec
  */
 export type ToolSpec = Message<"agentsessions.v1.ToolSpec"> & {
   /**
+   * The tool's name.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * What the tool does.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
+   * Who runs it unless a call says otherwise.
+   *
    * @generated from field: agentsessions.v1.Mediation mediation = 3;
    */
   mediation: Mediation;
@@ -79,30 +101,42 @@ export const ToolSpecSchema: GenMessage<ToolSpec> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 1);
 
 /**
+ * HarnessDescriptor is a harness's static contract.
+ *
  * @generated from message agentsessions.v1.HarnessDescriptor
  */
 export type HarnessDescriptor = Message<"agentsessions.v1.HarnessDescriptor"> & {
   /**
+   * The harness's id.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * The models that it supports or needs; empty means any.
+   *
    * @generated from field: repeated string models = 2;
    */
   models: string[];
 
   /**
+   * The tools that it may call.
+   *
    * @generated from field: repeated agentsessions.v1.ToolSpec tools = 3;
    */
   tools: ToolSpec[];
 
   /**
+   * What it needs.
+   *
    * @generated from field: agentsessions.v1.Capabilities capabilities = 4;
    */
   capabilities?: Capabilities | undefined;
 
   /**
+   * Its author's version for replay, compared on recovery; empty means unknown and is not compared.
+   *
    * @generated from field: string version = 5;
    */
   version: string;
@@ -116,6 +150,8 @@ export const HarnessDescriptorSchema: GenMessage<HarnessDescriptor> = /*@__PURE_
   messageDesc(file_agentsessions_v1_harness, 2);
 
 /**
+ * DescribeRequest asks for the descriptor.
+ *
  * @generated from message agentsessions.v1.DescribeRequest
  */
 export type DescribeRequest = Message<"agentsessions.v1.DescribeRequest"> & {
@@ -129,15 +165,21 @@ export const DescribeRequestSchema: GenMessage<DescribeRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 3);
 
 /**
+ * IdentityContext says on whose behalf a turn runs.
+ *
  * @generated from message agentsessions.v1.IdentityContext
  */
 export type IdentityContext = Message<"agentsessions.v1.IdentityContext"> & {
   /**
+   * The session's principal.
+   *
    * @generated from field: agentsessions.v1.IdentityRef principal = 1;
    */
   principal?: IdentityRef | undefined;
 
   /**
+   * Whether the host can mint scoped tokens for it.
+   *
    * @generated from field: bool can_mint_tokens = 2;
    */
   canMintTokens: boolean;
@@ -151,30 +193,42 @@ export const IdentityContextSchema: GenMessage<IdentityContext> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 4);
 
 /**
+ * Start is the invocation of one execution. Its id and its session are on the frame that carries it.
+ *
  * @generated from message agentsessions.v1.Start
  */
 export type Start = Message<"agentsessions.v1.Start"> & {
   /**
+   * Opaque configuration, as the caller gave it.
+   *
    * @generated from field: bytes config = 1;
    */
   config: Uint8Array;
 
   /**
+   * Every event before this execution, also after a memory restore (I4).
+   *
    * @generated from field: repeated agentsessions.v1.Event history = 2;
    */
   history: Event[];
 
   /**
+   * The messages of this invocation, in order.
+   *
    * @generated from field: repeated agentsessions.v1.Message inputs = 3;
    */
   inputs: Message$1[];
 
   /**
+   * On whose behalf the turn runs.
+   *
    * @generated from field: agentsessions.v1.IdentityContext identity = 4;
    */
   identity?: IdentityContext | undefined;
 
   /**
+   * The harness's own cursor.
+   *
    * @generated from field: int64 resume_from_seq = 5;
    */
   resumeFromSeq: bigint;
@@ -188,10 +242,14 @@ export const StartSchema: GenMessage<Start> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 5);
 
 /**
+ * Cancel tells a harness to stop.
+ *
  * @generated from message agentsessions.v1.Cancel
  */
 export type Cancel = Message<"agentsessions.v1.Cancel"> & {
   /**
+   * One of "USER", "TIMEOUT" and "INTERNAL".
+   *
    * @generated from field: string reason = 1;
    */
   reason: string;
@@ -205,54 +263,74 @@ export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 6);
 
 /**
+ * ControllerFrame is what a host sends to a harness.
+ *
  * @generated from message agentsessions.v1.ControllerFrame
  */
 export type ControllerFrame = Message<"agentsessions.v1.ControllerFrame"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The execution.
+   *
    * @generated from field: string execution_id = 2;
    */
   executionId: string;
 
   /**
+   * What this frame carries.
+   *
    * @generated from oneof agentsessions.v1.ControllerFrame.frame
    */
   frame: {
     /**
+     * Begins the execution; always the first frame.
+     *
      * @generated from field: agentsessions.v1.Start start = 3;
      */
     value: Start;
     case: "start";
   } | {
     /**
+     * Ends it early.
+     *
      * @generated from field: agentsessions.v1.Cancel cancel = 4;
      */
     value: Cancel;
     case: "cancel";
   } | {
     /**
+     * A decision on a call that needs approval.
+     *
      * @generated from field: agentsessions.v1.ApprovalResult approval = 5;
      */
     value: ApprovalResult;
     case: "approval";
   } | {
     /**
+     * The result of a mediated tool call.
+     *
      * @generated from field: agentsessions.v1.ToolResult tool = 6;
      */
     value: ToolResult;
     case: "tool";
   } | {
     /**
+     * The completion of a model call.
+     *
      * @generated from field: agentsessions.v1.ModelResult model = 7;
      */
     value: ModelResult;
     case: "model";
   } | {
     /**
+     * Tells the harness to park at this request. It answers PARKED with the same reference and closes without END.
+     *
      * @generated from field: agentsessions.v1.ApprovalRef park = 8;
      */
     value: ApprovalRef;
@@ -268,20 +346,28 @@ export const ControllerFrameSchema: GenMessage<ControllerFrame> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 7);
 
 /**
+ * ModelResult is a model's completion, live or as it was recorded.
+ *
  * @generated from message agentsessions.v1.ModelResult
  */
 export type ModelResult = Message<"agentsessions.v1.ModelResult"> & {
   /**
+   * The assistant's message.
+   *
    * @generated from field: agentsessions.v1.Message message = 1;
    */
   message?: Message$1 | undefined;
 
   /**
+   * What the call consumed.
+   *
    * @generated from field: agentsessions.v1.Usage usage = 2;
    */
   usage?: Usage | undefined;
 
   /**
+   * The id of the ModelCall that this answers.
+   *
    * @generated from field: string model_call_id = 3;
    */
   modelCallId: string;
@@ -295,26 +381,36 @@ export const ModelResultSchema: GenMessage<ModelResult> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness, 8);
 
 /**
+ * Resumability is how a harness survives suspend, resume and fork.
+ *
  * @generated from enum agentsessions.v1.Resumability
  */
 export const Resumability = {
   /**
+   * Not said.
+   *
    * @generated from enum value: RESUMABILITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * The harness keeps nothing that the journal does not hold: it is handed the history. It runs on any runtime.
+   *
    * @generated from enum value: RESUMABILITY_STATELESS_REPLAY = 1;
    */
   STATELESS_REPLAY: 1,
 
   /**
+   * The harness keeps state in memory. It runs only where the runtime captures memory.
+   *
    * @generated from enum value: RESUMABILITY_REQUIRES_MEMORY_SNAPSHOT = 2;
    */
   REQUIRES_MEMORY_SNAPSHOT: 2,
 } as const;
 
 /**
+ * Resumability is how a harness survives suspend, resume and fork.
+ *
  * @generated from enum agentsessions.v1.Resumability
  */
 export type Resumability = (typeof Resumability)[keyof typeof Resumability] | UnknownEnum;
@@ -326,10 +422,14 @@ export const ResumabilitySchema: GenEnum<Resumability> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_harness, 0);
 
 /**
+ * Harness is served by an agent's code and called by the host.
+ *
  * @generated from service agentsessions.v1.Harness
  */
 export const Harness: GenService<{
   /**
+   * Describe returns the static contract.
+   *
    * @generated from rpc agentsessions.v1.Harness.Describe
    */
   describe: {
@@ -338,6 +438,8 @@ export const Harness: GenService<{
     output: typeof HarnessDescriptorSchema;
   },
   /**
+   * Connect drives exactly one execution: frames in, events out.
+   *
    * @generated from rpc agentsessions.v1.Harness.Connect
    */
   connect: {

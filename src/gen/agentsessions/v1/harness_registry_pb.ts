@@ -2,6 +2,8 @@
 // @generated from file agentsessions/v1/harness_registry.proto (package agentsessions.v1, syntax proto3)
 /* eslint-disable */
 
+// The registry of harnesses that a host may dial. It is an operator's surface and never open to a session's client.
+
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ResourceMetadata } from "./common_pb.ts";
@@ -19,10 +21,14 @@ export const file_agentsessions_v1_harness_registry: GenFile = /*@__PURE__*/
   fileDesc("CidhZ2VudHNlc3Npb25zL3YxL2hhcm5lc3NfcmVnaXN0cnkucHJvdG8SEGFnZW50c2Vzc2lvbnMudjEiIgoPUmVtb3RlUGxhY2VtZW50Eg8KB2FkZHJlc3MYASABKAkiOAoSU3Vic3RyYXRlUGxhY2VtZW50EhAKCGF0ZXNwYWNlGAEgASgJEhAKCHRlbXBsYXRlGAIgASgJItcBCgtIYXJuZXNzU3BlYxIzCgZyZW1vdGUYASABKAsyIS5hZ2VudHNlc3Npb25zLnYxLlJlbW90ZVBsYWNlbWVudEgAEjkKCXN1YnN0cmF0ZRgCIAEoCzIkLmFnZW50c2Vzc2lvbnMudjEuU3Vic3RyYXRlUGxhY2VtZW50SAASNAoMY2FwYWJpbGl0aWVzGAMgASgLMh4uYWdlbnRzZXNzaW9ucy52MS5DYXBhYmlsaXRpZXMSFQoNZGVzY3JpcHRvcl9pZBgEIAEoCUILCglwbGFjZW1lbnQingMKE0hhcm5lc3NSZWdpc3RyYXRpb24SNAoIbWV0YWRhdGEYASABKAsyIi5hZ2VudHNlc3Npb25zLnYxLlJlc291cmNlTWV0YWRhdGESKwoEc3BlYxgCIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuSGFybmVzc1NwZWMSEwoLc3BlY19kaWdlc3QYAyABKAkSLQoFc3RhdGUYBCABKA4yHi5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NTdGF0ZRIvCgZzb3VyY2UYBSABKA4yHy5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NTb3VyY2USLwoLcmV0aXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXJldGlyZV9yZWFzb24YByABKAkSNQoIb2JzZXJ2ZWQYCCABKAsyIy5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NEZXNjcmlwdG9yEhUKDW9ic2VydmVfZXJyb3IYCSABKAkSGQoRdW5zZXJ2YWJsZV9yZWFzb24YCiABKAkiUwoWUmVnaXN0ZXJIYXJuZXNzUmVxdWVzdBIMCgRuYW1lGAEgASgJEisKBHNwZWMYAiABKAsyHS5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NTcGVjIoUBChdSZWdpc3Rlckhhcm5lc3NSZXNwb25zZRI2CgdoYXJuZXNzGAEgASgLMiUuYWdlbnRzZXNzaW9ucy52MS5IYXJuZXNzUmVnaXN0cmF0aW9uEjIKB291dGNvbWUYAiABKA4yIS5hZ2VudHNlc3Npb25zLnYxLlJlZ2lzdGVyT3V0Y29tZSIyChFHZXRIYXJuZXNzUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB29ic2VydmUYAiABKAgiVgoUTGlzdEhhcm5lc3Nlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSFwoPaW5jbHVkZV9yZXRpcmVkGAMgASgIImoKFUxpc3RIYXJuZXNzZXNSZXNwb25zZRI4CgloYXJuZXNzZXMYASADKAsyJS5hZ2VudHNlc3Npb25zLnYxLkhhcm5lc3NSZWdpc3RyYXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjQKFFJldGlyZUhhcm5lc3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJKmIKDEhhcm5lc3NTdGF0ZRIdChlIQVJORVNTX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUSEFSTkVTU19TVEFURV9BQ1RJVkUQARIZChVIQVJORVNTX1NUQVRFX1JFVElSRUQQAippCg1IYXJuZXNzU291cmNlEh4KGkhBUk5FU1NfU09VUkNFX1VOU1BFQ0lGSUVEEAASGQoVSEFSTkVTU19TT1VSQ0VfU1RBVElDEAESHQoZSEFSTkVTU19TT1VSQ0VfUkVHSVNURVJFRBACKpMBCg9SZWdpc3Rlck91dGNvbWUSIAocUkVHSVNURVJfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGFJFR0lTVEVSX09VVENPTUVfQ1JFQVRFRBABEh4KGlJFR0lTVEVSX09VVENPTUVfVU5DSEFOR0VEEAISIAocUkVHSVNURVJfT1VUQ09NRV9SRUFDVElWQVRFRBADMpUDCg9IYXJuZXNzUmVnaXN0cnkSZgoPUmVnaXN0ZXJIYXJuZXNzEiguYWdlbnRzZXNzaW9ucy52MS5SZWdpc3Rlckhhcm5lc3NSZXF1ZXN0GikuYWdlbnRzZXNzaW9ucy52MS5SZWdpc3Rlckhhcm5lc3NSZXNwb25zZRJYCgpHZXRIYXJuZXNzEiMuYWdlbnRzZXNzaW9ucy52MS5HZXRIYXJuZXNzUmVxdWVzdBolLmFnZW50c2Vzc2lvbnMudjEuSGFybmVzc1JlZ2lzdHJhdGlvbhJgCg1MaXN0SGFybmVzc2VzEiYuYWdlbnRzZXNzaW9ucy52MS5MaXN0SGFybmVzc2VzUmVxdWVzdBonLmFnZW50c2Vzc2lvbnMudjEuTGlzdEhhcm5lc3Nlc1Jlc3BvbnNlEl4KDVJldGlyZUhhcm5lc3MSJi5hZ2VudHNlc3Npb25zLnYxLlJldGlyZUhhcm5lc3NSZXF1ZXN0GiUuYWdlbnRzZXNzaW9ucy52MS5IYXJuZXNzUmVnaXN0cmF0aW9uYgZwcm90bzM", [file_agentsessions_v1_common, file_agentsessions_v1_harness, file_google_protobuf_timestamp]);
 
 /**
+ * RemotePlacement is a harness that is served elsewhere.
+ *
  * @generated from message agentsessions.v1.RemotePlacement
  */
 export type RemotePlacement = Message<"agentsessions.v1.RemotePlacement"> & {
   /**
+   * Where it listens: "unix:///path.sock" or "host:port".
+   *
    * @generated from field: string address = 1;
    */
   address: string;
@@ -36,15 +42,21 @@ export const RemotePlacementSchema: GenMessage<RemotePlacement> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness_registry, 0);
 
 /**
+ * SubstratePlacement is a harness that agent-substrate runs as an actor.
+ *
  * @generated from message agentsessions.v1.SubstratePlacement
  */
 export type SubstratePlacement = Message<"agentsessions.v1.SubstratePlacement"> & {
   /**
+   * The space that the actor lives in.
+   *
    * @generated from field: string atespace = 1;
    */
   atespace: string;
 
   /**
+   * The template that the actor is made from.
+   *
    * @generated from field: string template = 2;
    */
   template: string;
@@ -58,20 +70,28 @@ export const SubstratePlacementSchema: GenMessage<SubstratePlacement> = /*@__PUR
   messageDesc(file_agentsessions_v1_harness_registry, 1);
 
 /**
+ * HarnessSpec is what a registration fixes. Its canonical form is its identity.
+ *
  * @generated from message agentsessions.v1.HarnessSpec
  */
 export type HarnessSpec = Message<"agentsessions.v1.HarnessSpec"> & {
   /**
+   * How the host reaches the harness.
+   *
    * @generated from oneof agentsessions.v1.HarnessSpec.placement
    */
   placement: {
     /**
+     * It is served elsewhere.
+     *
      * @generated from field: agentsessions.v1.RemotePlacement remote = 1;
      */
     value: RemotePlacement;
     case: "remote";
   } | {
     /**
+     * It runs as an actor.
+     *
      * @generated from field: agentsessions.v1.SubstratePlacement substrate = 2;
      */
     value: SubstratePlacement;
@@ -79,11 +99,15 @@ export type HarnessSpec = Message<"agentsessions.v1.HarnessSpec"> & {
   } | { case: undefined; value?: undefined };
 
   /**
+   * What it needs.
+   *
    * @generated from field: agentsessions.v1.Capabilities capabilities = 3;
    */
   capabilities?: Capabilities | undefined;
 
   /**
+   * The id that its descriptor must have.
+   *
    * @generated from field: string descriptor_id = 4;
    */
   descriptorId: string;
@@ -97,55 +121,77 @@ export const HarnessSpecSchema: GenMessage<HarnessSpec> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_harness_registry, 2);
 
 /**
+ * HarnessRegistration is a harness as the host knows it. The spec of a name never changes.
+ *
  * @generated from message agentsessions.v1.HarnessRegistration
  */
 export type HarnessRegistration = Message<"agentsessions.v1.HarnessRegistration"> & {
   /**
+   * Name, uid and times.
+   *
    * @generated from field: agentsessions.v1.ResourceMetadata metadata = 1;
    */
   metadata?: ResourceMetadata | undefined;
 
   /**
+   * What was registered.
+   *
    * @generated from field: agentsessions.v1.HarnessSpec spec = 2;
    */
   spec?: HarnessSpec | undefined;
 
   /**
+   * "sha256:" and the lowercase hex SHA-256 of the spec's canonical form.
+   *
    * @generated from field: string spec_digest = 3;
    */
   specDigest: string;
 
   /**
+   * Whether new sessions may use it.
+   *
    * @generated from field: agentsessions.v1.HarnessState state = 4;
    */
   state: HarnessState;
 
   /**
+   * Where the registration comes from.
+   *
    * @generated from field: agentsessions.v1.HarnessSource source = 5;
    */
   source: HarnessSource;
 
   /**
+   * When it was retired; absent for an active one.
+   *
    * @generated from field: google.protobuf.Timestamp retire_time = 6;
    */
   retireTime?: Timestamp | undefined;
 
   /**
+   * Why it was retired.
+   *
    * @generated from field: string retire_reason = 7;
    */
   retireReason: string;
 
   /**
+   * The descriptor that the harness gave when it was asked; absent when it was not asked or did not answer.
+   *
    * @generated from field: agentsessions.v1.HarnessDescriptor observed = 8;
    */
   observed?: HarnessDescriptor | undefined;
 
   /**
+   * Why it could not be asked.
+   *
    * @generated from field: string observe_error = 9;
    */
   observeError: string;
 
   /**
+   * Why the host cannot serve it; empty when it can.
+   *
    * @generated from field: string unservable_reason = 10;
    */
   unservableReason: string;
@@ -159,15 +205,21 @@ export const HarnessRegistrationSchema: GenMessage<HarnessRegistration> = /*@__P
   messageDesc(file_agentsessions_v1_harness_registry, 3);
 
 /**
+ * RegisterHarnessRequest gives a spec a name.
+ *
  * @generated from message agentsessions.v1.RegisterHarnessRequest
  */
 export type RegisterHarnessRequest = Message<"agentsessions.v1.RegisterHarnessRequest"> & {
   /**
+   * The name: an RFC 1123 label of at most 63 characters.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * The spec. Another one under a taken name is ALREADY_EXISTS.
+   *
    * @generated from field: agentsessions.v1.HarnessSpec spec = 2;
    */
   spec?: HarnessSpec | undefined;
@@ -181,15 +233,21 @@ export const RegisterHarnessRequestSchema: GenMessage<RegisterHarnessRequest> = 
   messageDesc(file_agentsessions_v1_harness_registry, 4);
 
 /**
+ * RegisterHarnessResponse holds the registration and what the call changed.
+ *
  * @generated from message agentsessions.v1.RegisterHarnessResponse
  */
 export type RegisterHarnessResponse = Message<"agentsessions.v1.RegisterHarnessResponse"> & {
   /**
+   * The registration.
+   *
    * @generated from field: agentsessions.v1.HarnessRegistration harness = 1;
    */
   harness?: HarnessRegistration | undefined;
 
   /**
+   * What the call changed.
+   *
    * @generated from field: agentsessions.v1.RegisterOutcome outcome = 2;
    */
   outcome: RegisterOutcome;
@@ -203,15 +261,21 @@ export const RegisterHarnessResponseSchema: GenMessage<RegisterHarnessResponse> 
   messageDesc(file_agentsessions_v1_harness_registry, 5);
 
 /**
+ * GetHarnessRequest names a harness.
+ *
  * @generated from message agentsessions.v1.GetHarnessRequest
  */
 export type GetHarnessRequest = Message<"agentsessions.v1.GetHarnessRequest"> & {
   /**
+   * The name.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Whether the harness is asked for its descriptor now.
+   *
    * @generated from field: bool observe = 2;
    */
   observe: boolean;
@@ -225,20 +289,28 @@ export const GetHarnessRequestSchema: GenMessage<GetHarnessRequest> = /*@__PURE_
   messageDesc(file_agentsessions_v1_harness_registry, 6);
 
 /**
+ * ListHarnessesRequest asks for a page of registrations.
+ *
  * @generated from message agentsessions.v1.ListHarnessesRequest
  */
 export type ListHarnessesRequest = Message<"agentsessions.v1.ListHarnessesRequest"> & {
   /**
+   * The most registrations to return: 0 means 50, more than 500 means 500, a negative number is INVALID_ARGUMENT.
+   *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
+   * The next_page_token of the page before; empty for the first page.
+   *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
+   * Whether retired ones are listed too.
+   *
    * @generated from field: bool include_retired = 3;
    */
   includeRetired: boolean;
@@ -252,15 +324,21 @@ export const ListHarnessesRequestSchema: GenMessage<ListHarnessesRequest> = /*@_
   messageDesc(file_agentsessions_v1_harness_registry, 7);
 
 /**
+ * ListHarnessesResponse is one page of registrations.
+ *
  * @generated from message agentsessions.v1.ListHarnessesResponse
  */
 export type ListHarnessesResponse = Message<"agentsessions.v1.ListHarnessesResponse"> & {
   /**
+   * The registrations.
+   *
    * @generated from field: repeated agentsessions.v1.HarnessRegistration harnesses = 1;
    */
   harnesses: HarnessRegistration[];
 
   /**
+   * Asks for the next page; empty on the last one.
+   *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
@@ -274,15 +352,21 @@ export const ListHarnessesResponseSchema: GenMessage<ListHarnessesResponse> = /*
   messageDesc(file_agentsessions_v1_harness_registry, 8);
 
 /**
+ * RetireHarnessRequest names a harness that new sessions may no longer use.
+ *
  * @generated from message agentsessions.v1.RetireHarnessRequest
  */
 export type RetireHarnessRequest = Message<"agentsessions.v1.RetireHarnessRequest"> & {
   /**
+   * The name.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Why it is retired.
+   *
    * @generated from field: string reason = 2;
    */
   reason: string;
@@ -296,26 +380,36 @@ export const RetireHarnessRequestSchema: GenMessage<RetireHarnessRequest> = /*@_
   messageDesc(file_agentsessions_v1_harness_registry, 9);
 
 /**
+ * HarnessState says whether new sessions may use a harness.
+ *
  * @generated from enum agentsessions.v1.HarnessState
  */
 export const HarnessState = {
   /**
+   * Never sent.
+   *
    * @generated from enum value: HARNESS_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * New sessions may use it.
+   *
    * @generated from enum value: HARNESS_STATE_ACTIVE = 1;
    */
   ACTIVE: 1,
 
   /**
+   * New sessions are refused; existing ones go on.
+   *
    * @generated from enum value: HARNESS_STATE_RETIRED = 2;
    */
   RETIRED: 2,
 } as const;
 
 /**
+ * HarnessState says whether new sessions may use a harness.
+ *
  * @generated from enum agentsessions.v1.HarnessState
  */
 export type HarnessState = (typeof HarnessState)[keyof typeof HarnessState] | UnknownEnum;
@@ -327,26 +421,36 @@ export const HarnessStateSchema: GenEnum<HarnessState> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_harness_registry, 0);
 
 /**
+ * HarnessSource says where a registration comes from.
+ *
  * @generated from enum agentsessions.v1.HarnessSource
  */
 export const HarnessSource = {
   /**
+   * Never sent.
+   *
    * @generated from enum value: HARNESS_SOURCE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * The host's configuration. It can be neither registered nor retired here.
+   *
    * @generated from enum value: HARNESS_SOURCE_STATIC = 1;
    */
   STATIC: 1,
 
   /**
+   * A RegisterHarness call.
+   *
    * @generated from enum value: HARNESS_SOURCE_REGISTERED = 2;
    */
   REGISTERED: 2,
 } as const;
 
 /**
+ * HarnessSource says where a registration comes from.
+ *
  * @generated from enum agentsessions.v1.HarnessSource
  */
 export type HarnessSource = (typeof HarnessSource)[keyof typeof HarnessSource] | UnknownEnum;
@@ -358,31 +462,43 @@ export const HarnessSourceSchema: GenEnum<HarnessSource> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_harness_registry, 1);
 
 /**
+ * RegisterOutcome says what a registration changed.
+ *
  * @generated from enum agentsessions.v1.RegisterOutcome
  */
 export const RegisterOutcome = {
   /**
+   * Never sent.
+   *
    * @generated from enum value: REGISTER_OUTCOME_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
+   * The name was free and is now taken by this spec.
+   *
    * @generated from enum value: REGISTER_OUTCOME_CREATED = 1;
    */
   CREATED: 1,
 
   /**
+   * The same spec was already there.
+   *
    * @generated from enum value: REGISTER_OUTCOME_UNCHANGED = 2;
    */
   UNCHANGED: 2,
 
   /**
+   * The same spec was there, retired, and is active again.
+   *
    * @generated from enum value: REGISTER_OUTCOME_REACTIVATED = 3;
    */
   REACTIVATED: 3,
 } as const;
 
 /**
+ * RegisterOutcome says what a registration changed.
+ *
  * @generated from enum agentsessions.v1.RegisterOutcome
  */
 export type RegisterOutcome = (typeof RegisterOutcome)[keyof typeof RegisterOutcome] | UnknownEnum;
@@ -394,10 +510,14 @@ export const RegisterOutcomeSchema: GenEnum<RegisterOutcome> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_harness_registry, 2);
 
 /**
+ * HarnessRegistry decides what the host dials and pays for.
+ *
  * @generated from service agentsessions.v1.HarnessRegistry
  */
 export const HarnessRegistry: GenService<{
   /**
+   * RegisterHarness adds a harness, or finds it there already.
+   *
    * @generated from rpc agentsessions.v1.HarnessRegistry.RegisterHarness
    */
   registerHarness: {
@@ -406,6 +526,8 @@ export const HarnessRegistry: GenService<{
     output: typeof RegisterHarnessResponseSchema;
   },
   /**
+   * GetHarness reads one registration and, when asked to, the harness's own descriptor.
+   *
    * @generated from rpc agentsessions.v1.HarnessRegistry.GetHarness
    */
   getHarness: {
@@ -414,6 +536,8 @@ export const HarnessRegistry: GenService<{
     output: typeof HarnessRegistrationSchema;
   },
   /**
+   * ListHarnesses lists registrations in pages.
+   *
    * @generated from rpc agentsessions.v1.HarnessRegistry.ListHarnesses
    */
   listHarnesses: {
@@ -422,6 +546,8 @@ export const HarnessRegistry: GenService<{
     output: typeof ListHarnessesResponseSchema;
   },
   /**
+   * RetireHarness closes a harness to new sessions.
+   *
    * @generated from rpc agentsessions.v1.HarnessRegistry.RetireHarness
    */
   retireHarness: {

@@ -2,6 +2,8 @@
 // @generated from file agentsessions/v1/session.proto (package agentsessions.v1, syntax proto3)
 /* eslint-disable */
 
+// The Sessions API: what a client does with sessions.
+
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ApprovalRef, IdentityRef, LogRecord, LogRecordSchema, Message as Message$1, Origin, ResourceMetadata } from "./common_pb.ts";
@@ -15,25 +17,35 @@ export const file_agentsessions_v1_session: GenFile = /*@__PURE__*/
   fileDesc("Ch5hZ2VudHNlc3Npb25zL3YxL3Nlc3Npb24ucHJvdG8SEGFnZW50c2Vzc2lvbnMudjEiUgoLU25hcHNob3RSZWYSDQoFbG9jYWwYASABKAkSFAoMZXh0ZXJuYWxfdXJpGAIgASgJEg4KBm1lbW9yeRgDIAEoCBIOCgZzZWFsZWQYBCABKAgiYwoTUnVudGltZUNhcGFiaWxpdGllcxIXCg9tZW1vcnlfc25hcHNob3QYASABKAgSEAoIY293X2ZvcmsYAiABKAgSDgoGYXR0ZXN0GAMgASgIEhEKCWdwdV9zdGF0ZRgEIAEoCCKlAgoKQ29tcHV0ZVJlZhIPCgdydW50aW1lGAEgASgJEg4KBndvcmtlchgCIAEoCRIvCghzbmFwc2hvdBgDIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuU25hcHNob3RSZWYSOwoMY2FwYWJpbGl0aWVzGAQgASgLMiUuYWdlbnRzZXNzaW9ucy52MS5SdW50aW1lQ2FwYWJpbGl0aWVzEkAKCmF0dHJpYnV0ZXMYBSADKAsyLC5hZ2VudHNlc3Npb25zLnYxLkNvbXB1dGVSZWYuQXR0cmlidXRlc0VudHJ5EhMKC2ZlbmNlX3Rva2VuGAYgASgDGjEKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItwFCgdTZXNzaW9uEjQKCG1ldGFkYXRhGAEgASgLMiIuYWdlbnRzZXNzaW9ucy52MS5SZXNvdXJjZU1ldGFkYXRhEg8KB2hhcm5lc3MYAiABKAkSDQoFbW9kZWwYAyABKAkSEAoIbGFzdF9zZXEYBSABKAMSEgoKcGFyZW50X3VpZBgGIAEoCRIQCghmb3JrX3NlcRgHIAEoAxIvCghpZGVudGl0eRgIIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuSWRlbnRpdHlSZWYSLQoHY29tcHV0ZRgJIAEoCzIcLmFnZW50c2Vzc2lvbnMudjEuQ29tcHV0ZVJlZhIoCgZvcmlnaW4YCiABKAsyGC5hZ2VudHNlc3Npb25zLnYxLk9yaWdpbhI1CgZsYWJlbHMYCyADKAsyJS5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb24uTGFiZWxzRW50cnkSPwoLYW5ub3RhdGlvbnMYDCADKAsyKi5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb24uQW5ub3RhdGlvbnNFbnRyeRIvCgpleGVjX3N0YXRlGA0gASgOMhsuYWdlbnRzZXNzaW9ucy52MS5FeGVjU3RhdGUSNQoNY29tcHV0ZV9zdGF0ZRgOIAEoDjIeLmFnZW50c2Vzc2lvbnMudjEuQ29tcHV0ZVN0YXRlEjcKEHBlbmRpbmdfYXBwcm92YWwYDyABKAsyHS5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVmEjcKDmRlbGV0aW9uX3N0YXRlGBAgASgOMh8uYWdlbnRzZXNzaW9ucy52MS5EZWxldGlvblN0YXRlGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBSgQIBBAFIkIKFENyZWF0ZVNlc3Npb25SZXF1ZXN0EioKB3Nlc3Npb24YASABKAsyGS5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb24iIAoRR2V0U2Vzc2lvblJlcXVlc3QSCwoDdWlkGAEgASgJIk0KE0xpc3RTZXNzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJcChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIrCghzZXNzaW9ucxgBIAMoCzIZLmFnZW50c2Vzc2lvbnMudjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIwoURGVsZXRlU2Vzc2lvblJlcXVlc3QSCwoDdWlkGAEgASgJItABCgtFeGVjUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEikKBmlucHV0cxgCIAMoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZRIXCg9yZXN1bWVfZnJvbV9zZXEYAyABKAMSDwoHaGFybmVzcxgEIAEoCRIOCgZjb25maWcYBSABKAwSHgoRZXhwZWN0ZWRfbGFzdF9zZXEYBiABKANIAIgBARIVCg1kZWFkbGluZV91bml4GAcgASgDQhQKEl9leHBlY3RlZF9sYXN0X3NlcSJCCg1SZXBsYXlSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSEAoIZnJvbV9zZXEYAiABKAMSDgoGdG9fc2VxGAMgASgDIscBCg5BcHByb3ZlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEhQKDGV4ZWN1dGlvbl9pZBgCIAEoCRIUCgx0b29sX2NhbGxfaWQYAyABKAkSEwoLcmVxdWVzdF9zZXEYBCABKAMSFQoIYXBwcm92ZWQYBSABKAhIAIgBARIOCgZyZWFzb24YBiABKAkSLwoIaWRlbnRpdHkYByABKAsyHS5hZ2VudHNlc3Npb25zLnYxLklkZW50aXR5UmVmQgsKCV9hcHByb3ZlZCJsCg9BcHByb3ZlUmVzcG9uc2USKgoHc2Vzc2lvbhgBIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuU2Vzc2lvbhItCghkZWNpc2lvbhgCIAEoCzIbLmFnZW50c2Vzc2lvbnMudjEuTG9nUmVjb3JkIiEKDlN1c3BlbmRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkiLgoNUmVzdW1lUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEgwKBGJvb3QYAiABKAgi7QEKC0ZvcmtSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDgoGYXRfc2VxGAIgASgDEg0KBWNvdW50GAMgASgFEi8KCGlkZW50aXR5GAQgASgLMh0uYWdlbnRzZXNzaW9ucy52MS5JZGVudGl0eVJlZhI5CgZsYWJlbHMYBSADKAsyKS5hZ2VudHNlc3Npb25zLnYxLkZvcmtSZXF1ZXN0LkxhYmVsc0VudHJ5EhMKC2NoaWxkX25hbWVzGAYgAygJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiOwoMRm9ya1Jlc3BvbnNlEisKCGNoaWxkcmVuGAEgAygLMhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uIkYKDUNhbmNlbFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIUCgxleGVjdXRpb25faWQYAiABKAkSDgoGcmVhc29uGAMgASgJIp0BCgpFeGVjVXBkYXRlEi0KBnJlY29yZBgBIAEoCzIbLmFnZW50c2Vzc2lvbnMudjEuTG9nUmVjb3JkSAASKAoFZGVsdGEYAiABKAsyFy5hZ2VudHNlc3Npb25zLnYxLkRlbHRhSAASLAoHc2Vzc2lvbhgDIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuU2Vzc2lvbkgAQggKBnVwZGF0ZSJOCgVEZWx0YRIUCgxleGVjdXRpb25faWQYASABKAkSEgoKcGFydF9pbmRleBgCIAEoBRINCgVjaHVuaxgDIAEoCRIMCgRkb25lGAQgASgIKpYBCglFeGVjU3RhdGUSGgoWRVhFQ19TVEFURV9VTlNQRUNJRklFRBAAEhAKDEVYRUNfUEVORElORxABEhAKDEVYRUNfUlVOTklORxACEhEKDUVYRUNfQVdBSVRJTkcQAxISCg5FWEVDX0NPTVBMRVRFRBAEEg8KC0VYRUNfRkFJTEVEEAUSEQoNRVhFQ19DQU5DRUxFRBAGKo0BCgxDb21wdXRlU3RhdGUSHQoZQ09NUFVURV9TVEFURV9VTlNQRUNJRklFRBAAEhAKDENPTVBVVEVfTk9ORRABEhAKDENPTVBVVEVfTElWRRACEhAKDENPTVBVVEVfV0FSTRADEhAKDENPTVBVVEVfQ09MRBAEEhYKEkNPTVBVVEVfVEVSTUlOQVRFRBAFKloKDURlbGV0aW9uU3RhdGUSHgoaREVMRVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABITCg9ERUxFVElPTl9BQ1RJVkUQARIUChBERUxFVElPTl9QRU5ESU5HEAIy2wYKCFNlc3Npb25zElIKDUNyZWF0ZVNlc3Npb24SJi5hZ2VudHNlc3Npb25zLnYxLkNyZWF0ZVNlc3Npb25SZXF1ZXN0GhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uEkwKCkdldFNlc3Npb24SIy5hZ2VudHNlc3Npb25zLnYxLkdldFNlc3Npb25SZXF1ZXN0GhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uEl0KDExpc3RTZXNzaW9ucxIlLmFnZW50c2Vzc2lvbnMudjEuTGlzdFNlc3Npb25zUmVxdWVzdBomLmFnZW50c2Vzc2lvbnMudjEuTGlzdFNlc3Npb25zUmVzcG9uc2USUgoNRGVsZXRlU2Vzc2lvbhImLmFnZW50c2Vzc2lvbnMudjEuRGVsZXRlU2Vzc2lvblJlcXVlc3QaGS5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb24SRQoERXhlYxIdLmFnZW50c2Vzc2lvbnMudjEuRXhlY1JlcXVlc3QaHC5hZ2VudHNlc3Npb25zLnYxLkV4ZWNVcGRhdGUwARJICgZSZXBsYXkSHy5hZ2VudHNlc3Npb25zLnYxLlJlcGxheVJlcXVlc3QaGy5hZ2VudHNlc3Npb25zLnYxLkxvZ1JlY29yZDABEk4KB0FwcHJvdmUSIC5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmVSZXF1ZXN0GiEuYWdlbnRzZXNzaW9ucy52MS5BcHByb3ZlUmVzcG9uc2USRAoGQ2FuY2VsEh8uYWdlbnRzZXNzaW9ucy52MS5DYW5jZWxSZXF1ZXN0GhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uEkYKB1N1c3BlbmQSIC5hZ2VudHNlc3Npb25zLnYxLlN1c3BlbmRSZXF1ZXN0GhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uEkQKBlJlc3VtZRIfLmFnZW50c2Vzc2lvbnMudjEuUmVzdW1lUmVxdWVzdBoZLmFnZW50c2Vzc2lvbnMudjEuU2Vzc2lvbhJFCgRGb3JrEh0uYWdlbnRzZXNzaW9ucy52MS5Gb3JrUmVxdWVzdBoeLmFnZW50c2Vzc2lvbnMudjEuRm9ya1Jlc3BvbnNlYgZwcm90bzM", [file_agentsessions_v1_common]);
 
 /**
+ * SnapshotRef points at the captured state of a sandbox.
+ *
  * @generated from message agentsessions.v1.SnapshotRef
  */
 export type SnapshotRef = Message<"agentsessions.v1.SnapshotRef"> & {
   /**
+   * The reference on the node or at the backend.
+   *
    * @generated from field: string local = 1;
    */
   local: string;
 
   /**
+   * Where the snapshot is stored outside.
+   *
    * @generated from field: string external_uri = 2;
    */
   externalUri: string;
 
   /**
+   * Whether memory and processes were captured.
+   *
    * @generated from field: bool memory = 3;
    */
   memory: boolean;
 
   /**
+   * Whether the snapshot is encrypted and attested.
+   *
    * @generated from field: bool sealed = 4;
    */
   sealed: boolean;
@@ -47,25 +59,35 @@ export const SnapshotRefSchema: GenMessage<SnapshotRef> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 0);
 
 /**
+ * RuntimeCapabilities is what a runtime can do.
+ *
  * @generated from message agentsessions.v1.RuntimeCapabilities
  */
 export type RuntimeCapabilities = Message<"agentsessions.v1.RuntimeCapabilities"> & {
   /**
+   * It captures and restores memory and processes.
+   *
    * @generated from field: bool memory_snapshot = 1;
    */
   memorySnapshot: boolean;
 
   /**
+   * It forks by copy on write.
+   *
    * @generated from field: bool cow_fork = 2;
    */
   cowFork: boolean;
 
   /**
+   * It attests what it restores.
+   *
    * @generated from field: bool attest = 3;
    */
   attest: boolean;
 
   /**
+   * It captures the state of accelerators.
+   *
    * @generated from field: bool gpu_state = 4;
    */
   gpuState: boolean;
@@ -79,35 +101,49 @@ export const RuntimeCapabilitiesSchema: GenMessage<RuntimeCapabilities> = /*@__P
   messageDesc(file_agentsessions_v1_session, 1);
 
 /**
+ * ComputeRef describes a session's current sandbox.
+ *
  * @generated from message agentsessions.v1.ComputeRef
  */
 export type ComputeRef = Message<"agentsessions.v1.ComputeRef"> & {
   /**
+   * The runtime that made it.
+   *
    * @generated from field: string runtime = 1;
    */
   runtime: string;
 
   /**
+   * The pod or worker that holds it; empty when the session is cold.
+   *
    * @generated from field: string worker = 2;
    */
   worker: string;
 
   /**
+   * Its last snapshot.
+   *
    * @generated from field: agentsessions.v1.SnapshotRef snapshot = 3;
    */
   snapshot?: SnapshotRef | undefined;
 
   /**
+   * What its runtime can do.
+   *
    * @generated from field: agentsessions.v1.RuntimeCapabilities capabilities = 4;
    */
   capabilities?: RuntimeCapabilities | undefined;
 
   /**
+   * What the backend keeps of its own.
+   *
    * @generated from field: map<string, string> attributes = 5;
    */
   attributes: { [key: string]: string };
 
   /**
+   * The fence of this incarnation. Appends under a lower one are refused.
+   *
    * @generated from field: int64 fence_token = 6;
    */
   fenceToken: bigint;
@@ -121,80 +157,113 @@ export const ComputeRefSchema: GenMessage<ComputeRef> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 2);
 
 /**
+ * Session is a conversation's journal with at most one live sandbox. The host alone sets metadata.uid, the times, the
+ * states and everything marked as output only.
+ *
  * @generated from message agentsessions.v1.Session
  */
 export type Session = Message<"agentsessions.v1.Session"> & {
   /**
+   * Name, uid and times.
+   *
    * @generated from field: agentsessions.v1.ResourceMetadata metadata = 1;
    */
   metadata?: ResourceMetadata | undefined;
 
   /**
+   * The harness that runs the session's turns.
+   *
    * @generated from field: string harness = 2;
    */
   harness: string;
 
   /**
+   * The default model.
+   *
    * @generated from field: string model = 3;
    */
   model: string;
 
   /**
+   * The seq of the last record. Output only.
+   *
    * @generated from field: int64 last_seq = 5;
    */
   lastSeq: bigint;
 
   /**
+   * The session that this one was forked from; empty for one that was not. Output only.
+   *
    * @generated from field: string parent_uid = 6;
    */
   parentUid: string;
 
   /**
+   * The parent's seq at which it was forked. Output only.
+   *
    * @generated from field: int64 fork_seq = 7;
    */
   forkSeq: bigint;
 
   /**
+   * The principal that the session acts for.
+   *
    * @generated from field: agentsessions.v1.IdentityRef identity = 8;
    */
   identity?: IdentityRef | undefined;
 
   /**
+   * The current sandbox; absent when there is none. Output only.
+   *
    * @generated from field: agentsessions.v1.ComputeRef compute = 9;
    */
   compute?: ComputeRef | undefined;
 
   /**
+   * Where the session comes from.
+   *
    * @generated from field: agentsessions.v1.Origin origin = 10;
    */
   origin?: Origin | undefined;
 
   /**
+   * The caller's labels.
+   *
    * @generated from field: map<string, string> labels = 11;
    */
   labels: { [key: string]: string };
 
   /**
+   * Free-form data of the adapters on top.
+   *
    * @generated from field: map<string, string> annotations = 12;
    */
   annotations: { [key: string]: string };
 
   /**
+   * Where its turns stand. Output only.
+   *
    * @generated from field: agentsessions.v1.ExecState exec_state = 13;
    */
   execState: ExecState;
 
   /**
+   * Where its sandbox stands. Output only.
+   *
    * @generated from field: agentsessions.v1.ComputeState compute_state = 14;
    */
   computeState: ComputeState;
 
   /**
+   * The oldest approval that a turn waits for; absent when none does. Output only.
+   *
    * @generated from field: agentsessions.v1.ApprovalRef pending_approval = 15;
    */
   pendingApproval?: ApprovalRef | undefined;
 
   /**
+   * Whether the session is to be deleted. Output only.
+   *
    * @generated from field: agentsessions.v1.DeletionState deletion_state = 16;
    */
   deletionState: DeletionState;
@@ -208,10 +277,14 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 3);
 
 /**
+ * CreateSessionRequest describes a new session.
+ *
  * @generated from message agentsessions.v1.CreateSessionRequest
  */
 export type CreateSessionRequest = Message<"agentsessions.v1.CreateSessionRequest"> & {
   /**
+   * The session. An output-only field that is set is INVALID_ARGUMENT.
+   *
    * @generated from field: agentsessions.v1.Session session = 1;
    */
   session?: Session | undefined;
@@ -225,10 +298,14 @@ export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@_
   messageDesc(file_agentsessions_v1_session, 4);
 
 /**
+ * GetSessionRequest names a session.
+ *
  * @generated from message agentsessions.v1.GetSessionRequest
  */
 export type GetSessionRequest = Message<"agentsessions.v1.GetSessionRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string uid = 1;
    */
   uid: string;
@@ -242,20 +319,28 @@ export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE_
   messageDesc(file_agentsessions_v1_session, 5);
 
 /**
+ * ListSessionsRequest asks for a page of a project's sessions, newest first. Forks are listed, deleted sessions are not.
+ *
  * @generated from message agentsessions.v1.ListSessionsRequest
  */
 export type ListSessionsRequest = Message<"agentsessions.v1.ListSessionsRequest"> & {
   /**
+   * The project, exactly; empty is the default project.
+   *
    * @generated from field: string project = 1;
    */
   project: string;
 
   /**
+   * The most sessions to return: 0 means 50, more than 500 means 500, a negative number is INVALID_ARGUMENT.
+   *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
+   * The next_page_token of the page before; empty for the first page.
+   *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
@@ -269,15 +354,21 @@ export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__P
   messageDesc(file_agentsessions_v1_session, 6);
 
 /**
+ * ListSessionsResponse is one page of sessions.
+ *
  * @generated from message agentsessions.v1.ListSessionsResponse
  */
 export type ListSessionsResponse = Message<"agentsessions.v1.ListSessionsResponse"> & {
   /**
+   * The sessions.
+   *
    * @generated from field: repeated agentsessions.v1.Session sessions = 1;
    */
   sessions: Session[];
 
   /**
+   * Asks for the next page; empty on the last one.
+   *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
@@ -291,10 +382,14 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
   messageDesc(file_agentsessions_v1_session, 7);
 
 /**
+ * DeleteSessionRequest names a session to delete.
+ *
  * @generated from message agentsessions.v1.DeleteSessionRequest
  */
 export type DeleteSessionRequest = Message<"agentsessions.v1.DeleteSessionRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string uid = 1;
    */
   uid: string;
@@ -308,40 +403,58 @@ export const DeleteSessionRequestSchema: GenMessage<DeleteSessionRequest> = /*@_
   messageDesc(file_agentsessions_v1_session, 8);
 
 /**
+ * ExecRequest asks for one turn.
+ *
  * @generated from message agentsessions.v1.ExecRequest
  */
 export type ExecRequest = Message<"agentsessions.v1.ExecRequest"> & {
   /**
+   * The uid of the session. Empty: a session is made first, once the whole request has been found valid.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The messages for the agent, in order; empty is a turn without input.
+   *
    * @generated from field: repeated agentsessions.v1.Message inputs = 2;
    */
   inputs: Message$1[];
 
   /**
+   * The harness's own cursor. It is recorded and handed to the harness; the journal does not use it.
+   *
    * @generated from field: int64 resume_from_seq = 3;
    */
   resumeFromSeq: bigint;
 
   /**
+   * The harness for this turn; empty means the session's.
+   *
    * @generated from field: string harness = 4;
    */
   harness: string;
 
   /**
+   * Opaque configuration for the harness, recorded verbatim. It is no place for secrets.
+   *
    * @generated from field: bytes config = 5;
    */
   config: Uint8Array;
 
   /**
+   * The head that the caller has seen; 0 means no records yet. At any other head the turn is ABORTED and nothing is
+   * written. Unset: at whatever the head is.
+   *
    * @generated from field: optional int64 expected_last_seq = 6;
    */
   expectedLastSeq?: bigint | undefined;
 
   /**
+   * When the turn is cancelled, in seconds since the Unix epoch; 0 means never. A time that has passed is
+   * DEADLINE_EXCEEDED.
+   *
    * @generated from field: int64 deadline_unix = 7;
    */
   deadlineUnix: bigint;
@@ -355,20 +468,28 @@ export const ExecRequestSchema: GenMessage<ExecRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 9);
 
 /**
+ * ReplayRequest asks for records of a session.
+ *
  * @generated from message agentsessions.v1.ReplayRequest
  */
 export type ReplayRequest = Message<"agentsessions.v1.ReplayRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The first seq; 0 and 1 both mean the first record.
+   *
    * @generated from field: int64 from_seq = 2;
    */
   fromSeq: bigint;
 
   /**
+   * The last seq; 0 means the head.
+   *
    * @generated from field: int64 to_seq = 3;
    */
   toSeq: bigint;
@@ -382,40 +503,56 @@ export const ReplayRequestSchema: GenMessage<ReplayRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 10);
 
 /**
+ * ApproveRequest decides one approval request. All of its reference must be given.
+ *
  * @generated from message agentsessions.v1.ApproveRequest
  */
 export type ApproveRequest = Message<"agentsessions.v1.ApproveRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The execution that waits.
+   *
    * @generated from field: string execution_id = 2;
    */
   executionId: string;
 
   /**
+   * The id of the call that waits.
+   *
    * @generated from field: string tool_call_id = 3;
    */
   toolCallId: string;
 
   /**
+   * The seq of the APPROVAL_REQUEST.
+   *
    * @generated from field: int64 request_seq = 4;
    */
   requestSeq: bigint;
 
   /**
+   * The decision. It must be set: an omitted one is INVALID_ARGUMENT, never a denial.
+   *
    * @generated from field: optional bool approved = 5;
    */
   approved?: boolean | undefined;
 
   /**
+   * Why it was decided so.
+   *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
+   * Who decided. It is recorded and grants nothing.
+   *
    * @generated from field: agentsessions.v1.IdentityRef identity = 7;
    */
   identity?: IdentityRef | undefined;
@@ -429,15 +566,21 @@ export const ApproveRequestSchema: GenMessage<ApproveRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 11);
 
 /**
+ * ApproveResponse holds what was committed.
+ *
  * @generated from message agentsessions.v1.ApproveResponse
  */
 export type ApproveResponse = Message<"agentsessions.v1.ApproveResponse"> & {
   /**
+   * The session after the decision.
+   *
    * @generated from field: agentsessions.v1.Session session = 1;
    */
   session?: Session | undefined;
 
   /**
+   * The APPROVAL_RESULT record. An exact retry gets the same one.
+   *
    * @generated from field: agentsessions.v1.LogRecord decision = 2;
    */
   decision?: LogRecord | undefined;
@@ -451,10 +594,14 @@ export const ApproveResponseSchema: GenMessage<ApproveResponse> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 12);
 
 /**
+ * SuspendRequest names a session whose compute is to be freed.
+ *
  * @generated from message agentsessions.v1.SuspendRequest
  */
 export type SuspendRequest = Message<"agentsessions.v1.SuspendRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
@@ -468,15 +615,21 @@ export const SuspendRequestSchema: GenMessage<SuspendRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 13);
 
 /**
+ * ResumeRequest names a session that is to go on.
+ *
  * @generated from message agentsessions.v1.ResumeRequest
  */
 export type ResumeRequest = Message<"agentsessions.v1.ResumeRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * Deprecated and ignored.
+   *
    * @generated from field: bool boot = 2;
    */
   boot: boolean;
@@ -490,35 +643,49 @@ export const ResumeRequestSchema: GenMessage<ResumeRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 14);
 
 /**
+ * ForkRequest asks for children that share a session's records up to a point.
+ *
  * @generated from message agentsessions.v1.ForkRequest
  */
 export type ForkRequest = Message<"agentsessions.v1.ForkRequest"> & {
   /**
+   * The uid of the parent.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The last seq that the children share; 0 means the head. Past the head is FAILED_PRECONDITION.
+   *
    * @generated from field: int64 at_seq = 2;
    */
   atSeq: bigint;
 
   /**
+   * How many children, 1 to 128: all of them are made, or none.
+   *
    * @generated from field: int32 count = 3;
    */
   count: number;
 
   /**
+   * Must be absent: a child inherits no identity and can be given none here.
+   *
    * @generated from field: agentsessions.v1.IdentityRef identity = 4;
    */
   identity?: IdentityRef | undefined;
 
   /**
+   * The labels of every child. The parent's are not inherited.
+   *
    * @generated from field: map<string, string> labels = 5;
    */
   labels: { [key: string]: string };
 
   /**
+   * The children's names, in order, or nothing.
+   *
    * @generated from field: repeated string child_names = 6;
    */
   childNames: string[];
@@ -532,10 +699,14 @@ export const ForkRequestSchema: GenMessage<ForkRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 15);
 
 /**
+ * ForkResponse holds the new sessions.
+ *
  * @generated from message agentsessions.v1.ForkResponse
  */
 export type ForkResponse = Message<"agentsessions.v1.ForkResponse"> & {
   /**
+   * The children.
+   *
    * @generated from field: repeated agentsessions.v1.Session children = 1;
    */
   children: Session[];
@@ -549,20 +720,28 @@ export const ForkResponseSchema: GenMessage<ForkResponse> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 16);
 
 /**
+ * CancelRequest names a turn to cancel.
+ *
  * @generated from message agentsessions.v1.CancelRequest
  */
 export type CancelRequest = Message<"agentsessions.v1.CancelRequest"> & {
   /**
+   * The uid of the session.
+   *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
+   * The execution to cancel.
+   *
    * @generated from field: string execution_id = 2;
    */
   executionId: string;
 
   /**
+   * One of "USER", "TIMEOUT" and "INTERNAL".
+   *
    * @generated from field: string reason = 3;
    */
   reason: string;
@@ -576,26 +755,36 @@ export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 17);
 
 /**
+ * ExecUpdate is one frame of a turn's stream.
+ *
  * @generated from message agentsessions.v1.ExecUpdate
  */
 export type ExecUpdate = Message<"agentsessions.v1.ExecUpdate"> & {
   /**
+   * What this frame carries.
+   *
    * @generated from oneof agentsessions.v1.ExecUpdate.update
    */
   update: {
     /**
+     * A record. It is committed before it is sent.
+     *
      * @generated from field: agentsessions.v1.LogRecord record = 1;
      */
     value: LogRecord;
     case: "record";
   } | {
     /**
+     * A chunk of output that is still being made.
+     *
      * @generated from field: agentsessions.v1.Delta delta = 2;
      */
     value: Delta;
     case: "delta";
   } | {
     /**
+     * The session: the first frame of every stream, and the last one of a turn that parked.
+     *
      * @generated from field: agentsessions.v1.Session session = 3;
      */
     value: Session;
@@ -611,25 +800,36 @@ export const ExecUpdateSchema: GenMessage<ExecUpdate> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 18);
 
 /**
+ * Delta is a chunk of a model's output on its way. It is never journaled, hashed or replayed; the OUTPUT that follows
+ * holds the whole.
+ *
  * @generated from message agentsessions.v1.Delta
  */
 export type Delta = Message<"agentsessions.v1.Delta"> & {
   /**
+   * The execution that makes the output.
+   *
    * @generated from field: string execution_id = 1;
    */
   executionId: string;
 
   /**
+   * The part of the message that the chunk belongs to, from 0.
+   *
    * @generated from field: int32 part_index = 2;
    */
   partIndex: number;
 
   /**
+   * The text to add.
+   *
    * @generated from field: string chunk = 3;
    */
   chunk: string;
 
   /**
+   * True on the part's last chunk.
+   *
    * @generated from field: bool done = 4;
    */
   done: boolean;
@@ -643,46 +843,64 @@ export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
   messageDesc(file_agentsessions_v1_session, 19);
 
 /**
+ * ExecState is where a session's turns stand. It follows from the journal and is independent of compute.
+ *
  * @generated from enum agentsessions.v1.ExecState
  */
 export const ExecState = {
   /**
+   * Never sent for a session that exists.
+   *
    * @generated from enum value: EXEC_STATE_UNSPECIFIED = 0;
    */
   EXEC_STATE_UNSPECIFIED: 0,
 
   /**
+   * No turn has begun yet.
+   *
    * @generated from enum value: EXEC_PENDING = 1;
    */
   EXEC_PENDING: 1,
 
   /**
+   * A turn runs.
+   *
    * @generated from enum value: EXEC_RUNNING = 2;
    */
   EXEC_RUNNING: 2,
 
   /**
+   * A turn waits: for a decision, for its receipt, or to be resumed.
+   *
    * @generated from enum value: EXEC_AWAITING = 3;
    */
   EXEC_AWAITING: 3,
 
   /**
+   * The last turn ended well.
+   *
    * @generated from enum value: EXEC_COMPLETED = 4;
    */
   EXEC_COMPLETED: 4,
 
   /**
+   * The last turn failed.
+   *
    * @generated from enum value: EXEC_FAILED = 5;
    */
   EXEC_FAILED: 5,
 
   /**
+   * The last turn was cancelled.
+   *
    * @generated from enum value: EXEC_CANCELED = 6;
    */
   EXEC_CANCELED: 6,
 } as const;
 
 /**
+ * ExecState is where a session's turns stand. It follows from the journal and is independent of compute.
+ *
  * @generated from enum agentsessions.v1.ExecState
  */
 export type ExecState = (typeof ExecState)[keyof typeof ExecState] | UnknownEnum;
@@ -694,41 +912,57 @@ export const ExecStateSchema: GenEnum<ExecState> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_session, 0);
 
 /**
+ * ComputeState is where a session's sandbox stands.
+ *
  * @generated from enum agentsessions.v1.ComputeState
  */
 export const ComputeState = {
   /**
+   * Never sent for a session that exists.
+   *
    * @generated from enum value: COMPUTE_STATE_UNSPECIFIED = 0;
    */
   COMPUTE_STATE_UNSPECIFIED: 0,
 
   /**
+   * There is no sandbox.
+   *
    * @generated from enum value: COMPUTE_NONE = 1;
    */
   COMPUTE_NONE: 1,
 
   /**
+   * A sandbox runs.
+   *
    * @generated from enum value: COMPUTE_LIVE = 2;
    */
   COMPUTE_LIVE: 2,
 
   /**
+   * The sandbox is paused and keeps its place on its node.
+   *
    * @generated from enum value: COMPUTE_WARM = 3;
    */
   COMPUTE_WARM: 3,
 
   /**
+   * The sandbox is gone; a snapshot is kept.
+   *
    * @generated from enum value: COMPUTE_COLD = 4;
    */
   COMPUTE_COLD: 4,
 
   /**
+   * The sandbox is gone for good.
+   *
    * @generated from enum value: COMPUTE_TERMINATED = 5;
    */
   COMPUTE_TERMINATED: 5,
 } as const;
 
 /**
+ * ComputeState is where a session's sandbox stands.
+ *
  * @generated from enum agentsessions.v1.ComputeState
  */
 export type ComputeState = (typeof ComputeState)[keyof typeof ComputeState] | UnknownEnum;
@@ -740,26 +974,36 @@ export const ComputeStateSchema: GenEnum<ComputeState> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_session, 1);
 
 /**
+ * DeletionState says whether a session is to be deleted. A value that a reader does not know counts as deleted.
+ *
  * @generated from enum agentsessions.v1.DeletionState
  */
 export const DeletionState = {
   /**
+   * Never sent for a session that exists.
+   *
    * @generated from enum value: DELETION_STATE_UNSPECIFIED = 0;
    */
   DELETION_STATE_UNSPECIFIED: 0,
 
   /**
+   * The session is in use.
+   *
    * @generated from enum value: DELETION_ACTIVE = 1;
    */
   DELETION_ACTIVE: 1,
 
   /**
+   * Deletion is certain; storage has not been reclaimed yet.
+   *
    * @generated from enum value: DELETION_PENDING = 2;
    */
   DELETION_PENDING: 2,
 } as const;
 
 /**
+ * DeletionState says whether a session is to be deleted. A value that a reader does not know counts as deleted.
+ *
  * @generated from enum agentsessions.v1.DeletionState
  */
 export type DeletionState = (typeof DeletionState)[keyof typeof DeletionState] | UnknownEnum;
@@ -771,10 +1015,14 @@ export const DeletionStateSchema: GenEnum<DeletionState> = /*@__PURE__*/
   enumDesc(file_agentsessions_v1_session, 2);
 
 /**
+ * Sessions is the control plane of durable agent sessions.
+ *
  * @generated from service agentsessions.v1.Sessions
  */
 export const Sessions: GenService<{
   /**
+   * CreateSession makes a session without a turn.
+   *
    * @generated from rpc agentsessions.v1.Sessions.CreateSession
    */
   createSession: {
@@ -783,6 +1031,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * GetSession reads a session. One whose deletion is pending is still readable.
+   *
    * @generated from rpc agentsessions.v1.Sessions.GetSession
    */
   getSession: {
@@ -791,6 +1041,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * ListSessions lists a project's sessions, newest first, in pages that stay stable while sessions are made.
+   *
    * @generated from rpc agentsessions.v1.Sessions.ListSessions
    */
   listSessions: {
@@ -799,6 +1051,8 @@ export const Sessions: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
+   * DeleteSession cancels a running turn and records the intent to delete. Repeating it changes nothing.
+   *
    * @generated from rpc agentsessions.v1.Sessions.DeleteSession
    */
   deleteSession: {
@@ -807,6 +1061,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * Exec runs one turn and streams its records as they commit. A client that goes away does not end the turn.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Exec
    */
   exec: {
@@ -815,6 +1071,8 @@ export const Sessions: GenService<{
     output: typeof ExecUpdateSchema;
   },
   /**
+   * Replay streams committed records. It reads and calls nothing; a range past the head is empty.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Replay
    */
   replay: {
@@ -823,6 +1081,8 @@ export const Sessions: GenService<{
     output: typeof LogRecordSchema;
   },
   /**
+   * Approve commits a decision and does nothing else: no tool runs until the session is resumed.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Approve
    */
   approve: {
@@ -831,6 +1091,8 @@ export const Sessions: GenService<{
     output: typeof ApproveResponseSchema;
   },
   /**
+   * Cancel stops a turn, running or parked.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Cancel
    */
   cancel: {
@@ -839,6 +1101,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * Suspend captures the sandbox and frees its compute. During a turn it is ABORTED.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Suspend
    */
   suspend: {
@@ -847,6 +1111,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * Resume restores compute and goes on with an interrupted or decided turn. With nothing to do it changes nothing.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Resume
    */
   resume: {
@@ -855,6 +1121,8 @@ export const Sessions: GenService<{
     output: typeof SessionSchema;
   },
   /**
+   * Fork makes children that share a prefix of the session, hash for hash.
+   *
    * @generated from rpc agentsessions.v1.Sessions.Fork
    */
   fork: {

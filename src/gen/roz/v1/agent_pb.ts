@@ -2,6 +2,8 @@
 // @generated from file roz/v1/agent.proto (package roz.v1, syntax proto3)
 /* eslint-disable */
 
+// The interactive front door: one stream is one conversation with an agent.
+
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
@@ -14,62 +16,84 @@ export const file_roz_v1_agent: GenFile = /*@__PURE__*/
   fileDesc("ChJyb3ovdjEvYWdlbnQucHJvdG8SBnJvei52MSKtAwoOU2Vzc2lvblJlcXVlc3QSJQoFc3RhcnQYASABKAsyFC5yb3oudjEuU3RhcnRTZXNzaW9uSAASKwoMdXNlcl9tZXNzYWdlGAIgASgLMhMucm96LnYxLlVzZXJNZXNzYWdlSAASKQoLdG9vbF9yZXN1bHQYAyABKAsyEi5yb3oudjEuVG9vbFJlc3VsdEgAEikKC2NhbmNlbF90dXJuGAQgASgLMhIucm96LnYxLkNhbmNlbFR1cm5IABIvCg5jYW5jZWxfc2Vzc2lvbhgFIAEoCzIVLnJvei52MS5DYW5jZWxTZXNzaW9uSAASHAoEcGluZxgGIAEoCzIMLnJvei52MS5QaW5nSAASKwoIZmVlZGJhY2sYByABKAsyFy5yb3oudjEuTWVzc2FnZUZlZWRiYWNrSAASOQoTcGVybWlzc2lvbl9kZWNpc2lvbhgIIAEoCzIaLnJvei52MS5QZXJtaXNzaW9uRGVjaXNpb25IABIvCg5yZWdpc3Rlcl90b29scxgJIAEoCzIVLnJvei52MS5SZWdpc3RlclRvb2xzSABCCQoHcmVxdWVzdCKIAgoMU3RhcnRTZXNzaW9uEhYKDmVudmlyb25tZW50X2lkGAEgASgJEhQKB2hvc3RfaWQYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBEiEKBXRvb2xzGAQgAygLMhIucm96LnYxLlRvb2xTY2hlbWESLAoHaGlzdG9yeRgFIAMoCzIbLnJvei52MS5Db252ZXJzYXRpb25NZXNzYWdlEhcKD3Byb2plY3RfY29udGV4dBgGIAMoCRIfChJtYXhfY29udGV4dF90b2tlbnMYByABKA1IAogBAUIKCghfaG9zdF9pZEIICgZfbW9kZWxCFQoTX21heF9jb250ZXh0X3Rva2VucyJHChNDb252ZXJzYXRpb25NZXNzYWdlEgwKBHJvbGUYASABKAkSIgoFcGFydHMYAiADKAsyEy5yb3oudjEuQ29udGVudFBhcnQi7AEKC0NvbnRlbnRQYXJ0EiMKBHRleHQYASABKAsyEy5yb3oudjEuVGV4dENvbnRlbnRIABIqCgh0b29sX3VzZRgCIAEoCzIWLnJvei52MS5Ub29sVXNlQ29udGVudEgAEjAKC3Rvb2xfcmVzdWx0GAMgASgLMhkucm96LnYxLlRvb2xSZXN1bHRDb250ZW50SAASKwoIdGhpbmtpbmcYBCABKAsyFy5yb3oudjEuVGhpbmtpbmdDb250ZW50SAASJQoFaW1hZ2UYBSABKAsyFC5yb3oudjEuSW1hZ2VDb250ZW50SABCBgoEcGFydCIbCgtUZXh0Q29udGVudBIMCgR0ZXh0GAEgASgJIlIKDlRvb2xVc2VDb250ZW50EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoFaW5wdXQYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlkKEVRvb2xSZXN1bHRDb250ZW50EhMKC3Rvb2xfdXNlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHY29udGVudBgDIAEoCRIQCghpc19lcnJvchgEIAEoCCI2Cg9UaGlua2luZ0NvbnRlbnQSEAoIdGhpbmtpbmcYASABKAkSEQoJc2lnbmF0dXJlGAIgASgJIjAKDEltYWdlQ29udGVudBISCgptZWRpYV90eXBlGAEgASgJEgwKBGRhdGEYAiABKAwi4gEKC1VzZXJNZXNzYWdlEg8KB2NvbnRlbnQYASABKAkSJQoHY29udGV4dBgCIAMoCzIULnJvei52MS5Db250ZW50QmxvY2sSFAoHYWlfbW9kZRgDIAEoCUgAiAEBEhcKCm1lc3NhZ2VfaWQYBCABKAlIAYgBARIhCgV0b29scxgFIAMoCzISLnJvei52MS5Ub29sU2NoZW1hEhsKDnN5c3RlbV9jb250ZXh0GAYgASgJSAKIAQFCCgoIX2FpX21vZGVCDQoLX21lc3NhZ2VfaWRCEQoPX3N5c3RlbV9jb250ZXh0Im4KDENvbnRlbnRCbG9jaxIOCgR0ZXh0GAEgASgJSAASJwoGYmluYXJ5GAIgASgLMhUucm96LnYxLkJpbmFyeUNvbnRlbnRIABISCgVsYWJlbBgDIAEoCUgBiAEBQgcKBWJsb2NrQggKBl9sYWJlbCIwCg1CaW5hcnlDb250ZW50EhEKCW1pbWVfdHlwZRgBIAEoCRIMCgRkYXRhGAIgASgMIqYBCgpUb29sUmVzdWx0EhQKDHRvb2xfY2FsbF9pZBgBIAEoCRIPCgdzdWNjZXNzGAIgASgIEg4KBnJlc3VsdBgDIAEoCRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIRCgl0cnVuY2F0ZWQYBSABKAgSGAoLZHVyYXRpb25fbXMYBiABKANIAYgBAUIMCgpfZXhpdF9jb2RlQg4KDF9kdXJhdGlvbl9tcyIcCgpDYW5jZWxUdXJuEg4KBnJlYXNvbhgBIAEoCSIfCg1DYW5jZWxTZXNzaW9uEg4KBnJlYXNvbhgBIAEoCSIGCgRQaW5nIkkKD01lc3NhZ2VGZWVkYmFjaxISCgpzZXNzaW9uX2lkGAEgASgJEhIKCm1lc3NhZ2VfaWQYAiABKAkSDgoGcmF0aW5nGAMgASgJIjwKElBlcm1pc3Npb25EZWNpc2lvbhIUCgx0b29sX2NhbGxfaWQYASABKAkSEAoIYXBwcm92ZWQYAiABKAgiggEKDVJlZ2lzdGVyVG9vbHMSEwoGc291cmNlGAEgASgJSACIAQESIQoFdG9vbHMYAiADKAsyEi5yb3oudjEuVG9vbFNjaGVtYRIbCg5zeXN0ZW1fY29udGV4dBgDIAEoCUgBiAEBQgkKB19zb3VyY2VCEQoPX3N5c3RlbV9jb250ZXh0IowECg9TZXNzaW9uUmVzcG9uc2USMQoPc2Vzc2lvbl9zdGFydGVkGAEgASgLMhYucm96LnYxLlNlc3Npb25TdGFydGVkSAASJwoKdGV4dF9kZWx0YRgCIAEoCzIRLnJvei52MS5UZXh0RGVsdGFIABIvCg50aGlua2luZ19kZWx0YRgDIAEoCzIVLnJvei52MS5UaGlua2luZ0RlbHRhSAASKwoMdG9vbF9yZXF1ZXN0GAQgASgLMhMucm96LnYxLlRvb2xSZXF1ZXN0SAASLQoNdHVybl9jb21wbGV0ZRgFIAEoCzIULnJvei52MS5UdXJuQ29tcGxldGVIABIlCgVlcnJvchgGIAEoCzIULnJvei52MS5TZXNzaW9uRXJyb3JIABImCglrZWVwYWxpdmUYByABKAsyES5yb3oudjEuS2VlcGFsaXZlSAASHAoEcG9uZxgIIAEoCzIMLnJvei52MS5Qb25nSAASNQoRY29udGV4dF9jb21wYWN0ZWQYCSABKAsyGC5yb3oudjEuQ29udGV4dENvbXBhY3RlZEgAEi0KDXByZXNlbmNlX2hpbnQYCiABKAsyFC5yb3oudjEuUHJlc2VuY2VIaW50SAASMQoPYWN0aXZpdHlfdXBkYXRlGAsgASgLMhYucm96LnYxLkFjdGl2aXR5VXBkYXRlSABCCgoIcmVzcG9uc2UiYAoOU2Vzc2lvblN0YXJ0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIrCgtwZXJtaXNzaW9ucxgDIAMoCzIWLnJvei52MS5QZXJtaXNzaW9uUnVsZSJ6Cg5QZXJtaXNzaW9uUnVsZRIUCgx0b29sX3BhdHRlcm4YASABKAkSDgoGcG9saWN5GAIgASgJEhUKCGNhdGVnb3J5GAMgASgJSACIAQESEwoGcmVhc29uGAQgASgJSAGIAQFCCwoJX2NhdGVnb3J5QgkKB19yZWFzb24iMAoJVGV4dERlbHRhEhIKCm1lc3NhZ2VfaWQYASABKAkSDwoHY29udGVudBgCIAEoCSI0Cg1UaGlua2luZ0RlbHRhEhIKCm1lc3NhZ2VfaWQYASABKAkSDwoHY29udGVudBgCIAEoCSJ3CgtUb29sUmVxdWVzdBIUCgx0b29sX2NhbGxfaWQYASABKAkSEQoJdG9vbF9uYW1lGAIgASgJEisKCnBhcmFtZXRlcnMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhIKCnRpbWVvdXRfbXMYBCABKA0iWgoMVHVybkNvbXBsZXRlEhIKCm1lc3NhZ2VfaWQYASABKAkSIQoFdXNhZ2UYAiABKAsyEi5yb3oudjEuVG9rZW5Vc2FnZRITCgtzdG9wX3JlYXNvbhgDIAEoCSJzCgpUb2tlblVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoDRIVCg1vdXRwdXRfdG9rZW5zGAIgASgNEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAMgASgNEh0KFWNhY2hlX2NyZWF0aW9uX3Rva2VucxgEIAEoDSJACgxTZXNzaW9uRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEhEKCXJldHJ5YWJsZRgDIAEoCCJdCglLZWVwYWxpdmUSGAoLdG9rZW5zX3VzZWQYASABKA1IAIgBARIXCgp0b2tlbnNfbWF4GAIgASgNSAGIAQFCDgoMX3Rva2Vuc191c2VkQg0KC190b2tlbnNfbWF4IgYKBFBvbmcioQEKEENvbnRleHRDb21wYWN0ZWQSDQoFbGV2ZWwYASABKAkSFwoPbWVzc2FnZXNfYmVmb3JlGAIgASgNEhYKDm1lc3NhZ2VzX2FmdGVyGAMgASgNEhUKDXRva2Vuc19iZWZvcmUYBCABKA0SFAoMdG9rZW5zX2FmdGVyGAUgASgNEhQKB3N1bW1hcnkYBiABKAlIAIgBAUIKCghfc3VtbWFyeSItCgxQcmVzZW5jZUhpbnQSDQoFbGV2ZWwYASABKAkSDgoGcmVhc29uGAIgASgJIlMKDkFjdGl2aXR5VXBkYXRlEg0KBXN0YXRlGAEgASgJEg4KBmRldGFpbBgCIAEoCRIVCghwcm9ncmVzcxgDIAEoAkgAiAEBQgsKCV9wcm9ncmVzcyKjAQoKVG9vbFNjaGVtYRIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEjIKEXBhcmFtZXRlcnNfc2NoZW1hGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBISCgp0aW1lb3V0X21zGAQgASgNEioKCGNhdGVnb3J5GAUgASgOMhgucm96LnYxLlRvb2xDYXRlZ29yeUhpbnQiIwoQV2F0Y2hUZWFtUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJIrkCCglUZWFtRXZlbnQSLwoOd29ya2VyX3N0YXJ0ZWQYASABKAsyFS5yb3oudjEuV29ya2VyU3RhcnRlZEgAEisKDHdvcmtlcl9waGFzZRgCIAEoCzITLnJvei52MS5Xb3JrZXJQaGFzZUgAEjIKEHdvcmtlcl90b29sX2NhbGwYAyABKAsyFi5yb3oudjEuV29ya2VyVG9vbENhbGxIABIzChB3b3JrZXJfY29tcGxldGVkGAQgASgLMhcucm96LnYxLldvcmtlckNvbXBsZXRlZEgAEi0KDXdvcmtlcl9mYWlsZWQYBSABKAsyFC5yb3oudjEuV29ya2VyRmFpbGVkSAASLQoNd29ya2VyX2V4aXRlZBgGIAEoCzIULnJvei52MS5Xb3JrZXJFeGl0ZWRIAEIHCgVldmVudCIzCg1Xb3JrZXJTdGFydGVkEhEKCXdvcmtlcl9pZBgBIAEoCRIPCgdob3N0X2lkGAIgASgJIj0KC1dvcmtlclBoYXNlEhEKCXdvcmtlcl9pZBgBIAEoCRINCgVwaGFzZRgCIAEoDRIMCgRtb2RlGAMgASgJIjEKDldvcmtlclRvb2xDYWxsEhEKCXdvcmtlcl9pZBgBIAEoCRIMCgR0b29sGAIgASgJIjQKD1dvcmtlckNvbXBsZXRlZBIRCgl3b3JrZXJfaWQYASABKAkSDgoGcmVzdWx0GAIgASgJIjEKDFdvcmtlckZhaWxlZBIRCgl3b3JrZXJfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjkKDFdvcmtlckV4aXRlZBIRCgl3b3JrZXJfaWQYASABKAkSFgoOcGFyZW50X3Rhc2tfaWQYAiABKAkqZQoQVG9vbENhdGVnb3J5SGludBIdChlUT09MX0NBVEVHT1JZX1VOU1BFQ0lGSUVEEAASGgoWVE9PTF9DQVRFR09SWV9QSFlTSUNBTBABEhYKElRPT0xfQ0FURUdPUllfUFVSRRACMpABCgxBZ2VudFNlcnZpY2USRAoNU3RyZWFtU2Vzc2lvbhIWLnJvei52MS5TZXNzaW9uUmVxdWVzdBoXLnJvei52MS5TZXNzaW9uUmVzcG9uc2UoATABEjoKCVdhdGNoVGVhbRIYLnJvei52MS5XYXRjaFRlYW1SZXF1ZXN0GhEucm96LnYxLlRlYW1FdmVudDABYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
+ * SessionRequest is what a client sends on the stream.
+ *
  * @generated from message roz.v1.SessionRequest
  */
 export type SessionRequest = Message<"roz.v1.SessionRequest"> & {
   /**
+   * What this message asks.
+   *
    * @generated from oneof roz.v1.SessionRequest.request
    */
   request: {
     /**
+     * Opens the session. Nothing but a ping is answered before it.
+     *
      * @generated from field: roz.v1.StartSession start = 1;
      */
     value: StartSession;
     case: "start";
   } | {
     /**
+     * Begins a turn.
+     *
      * @generated from field: roz.v1.UserMessage user_message = 2;
      */
     value: UserMessage;
     case: "userMessage";
   } | {
     /**
+     * Answers a ToolRequest.
+     *
      * @generated from field: roz.v1.ToolResult tool_result = 3;
      */
     value: ToolResult;
     case: "toolResult";
   } | {
     /**
+     * Ends the running turn.
+     *
      * @generated from field: roz.v1.CancelTurn cancel_turn = 4;
      */
     value: CancelTurn;
     case: "cancelTurn";
   } | {
     /**
+     * Ends the session.
+     *
      * @generated from field: roz.v1.CancelSession cancel_session = 5;
      */
     value: CancelSession;
     case: "cancelSession";
   } | {
     /**
+     * Asks for a Pong. It is always answered.
+     *
      * @generated from field: roz.v1.Ping ping = 6;
      */
     value: Ping;
     case: "ping";
   } | {
     /**
+     * Rates an answer.
+     *
      * @generated from field: roz.v1.MessageFeedback feedback = 7;
      */
     value: MessageFeedback;
     case: "feedback";
   } | {
     /**
+     * Answers a permission question.
+     *
      * @generated from field: roz.v1.PermissionDecision permission_decision = 8;
      */
     value: PermissionDecision;
     case: "permissionDecision";
   } | {
     /**
+     * Adds, replaces or removes the tools of one source.
+     *
      * @generated from field: roz.v1.RegisterTools register_tools = 9;
      */
     value: RegisterTools;
@@ -85,40 +109,56 @@ export const SessionRequestSchema: GenMessage<SessionRequest> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 0);
 
 /**
+ * StartSession opens a session.
+ *
  * @generated from message roz.v1.StartSession
  */
 export type StartSession = Message<"roz.v1.StartSession"> & {
   /**
+   * The environment to run in.
+   *
    * @generated from field: string environment_id = 1;
    */
   environmentId: string;
 
   /**
+   * The edge host for turns in the mode "ooda_re_act".
+   *
    * @generated from field: optional string host_id = 2;
    */
   hostId?: string | undefined;
 
   /**
+   * The model, where the client wants another than the server's.
+   *
    * @generated from field: optional string model = 3;
    */
   model?: string | undefined;
 
   /**
+   * The tools that the client provides from the start.
+   *
    * @generated from field: repeated roz.v1.ToolSchema tools = 4;
    */
   tools: ToolSchema[];
 
   /**
+   * An earlier conversation to go on from.
+   *
    * @generated from field: repeated roz.v1.ConversationMessage history = 5;
    */
   history: ConversationMessage[];
 
   /**
+   * Blocks of context about the project.
+   *
    * @generated from field: repeated string project_context = 6;
    */
   projectContext: string[];
 
   /**
+   * The budget for the context window, in tokens.
+   *
    * @generated from field: optional uint32 max_context_tokens = 7;
    */
   maxContextTokens?: number | undefined;
@@ -132,15 +172,21 @@ export const StartSessionSchema: GenMessage<StartSession> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 1);
 
 /**
+ * ConversationMessage is one message of an earlier conversation.
+ *
  * @generated from message roz.v1.ConversationMessage
  */
 export type ConversationMessage = Message<"roz.v1.ConversationMessage"> & {
   /**
+   * Who spoke.
+   *
    * @generated from field: string role = 1;
    */
   role: string;
 
   /**
+   * The content, in order.
+   *
    * @generated from field: repeated roz.v1.ContentPart parts = 2;
    */
   parts: ContentPart[];
@@ -154,38 +200,52 @@ export const ConversationMessageSchema: GenMessage<ConversationMessage> = /*@__P
   messageDesc(file_roz_v1_agent, 2);
 
 /**
+ * ContentPart is one unit of a message's content. Exactly one alternative is set.
+ *
  * @generated from message roz.v1.ContentPart
  */
 export type ContentPart = Message<"roz.v1.ContentPart"> & {
   /**
+   * The content.
+   *
    * @generated from oneof roz.v1.ContentPart.part
    */
   part: {
     /**
+     * Text.
+     *
      * @generated from field: roz.v1.TextContent text = 1;
      */
     value: TextContent;
     case: "text";
   } | {
     /**
+     * A model's call of a tool.
+     *
      * @generated from field: roz.v1.ToolUseContent tool_use = 2;
      */
     value: ToolUseContent;
     case: "toolUse";
   } | {
     /**
+     * The result of such a call.
+     *
      * @generated from field: roz.v1.ToolResultContent tool_result = 3;
      */
     value: ToolResultContent;
     case: "toolResult";
   } | {
     /**
+     * A model's reasoning.
+     *
      * @generated from field: roz.v1.ThinkingContent thinking = 4;
      */
     value: ThinkingContent;
     case: "thinking";
   } | {
     /**
+     * An image.
+     *
      * @generated from field: roz.v1.ImageContent image = 5;
      */
     value: ImageContent;
@@ -201,10 +261,14 @@ export const ContentPartSchema: GenMessage<ContentPart> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 3);
 
 /**
+ * TextContent is a run of text.
+ *
  * @generated from message roz.v1.TextContent
  */
 export type TextContent = Message<"roz.v1.TextContent"> & {
   /**
+   * The text.
+   *
    * @generated from field: string text = 1;
    */
   text: string;
@@ -218,20 +282,28 @@ export const TextContentSchema: GenMessage<TextContent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 4);
 
 /**
+ * ToolUseContent is a model's call of a tool.
+ *
  * @generated from message roz.v1.ToolUseContent
  */
 export type ToolUseContent = Message<"roz.v1.ToolUseContent"> & {
   /**
+   * The id of the call.
+   *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
+   * The tool's name.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * The arguments.
+   *
    * @generated from field: google.protobuf.Struct input = 3;
    */
   input?: JsonObject | undefined;
@@ -245,25 +317,35 @@ export const ToolUseContentSchema: GenMessage<ToolUseContent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 5);
 
 /**
+ * ToolResultContent is the result of a tool call.
+ *
  * @generated from message roz.v1.ToolResultContent
  */
 export type ToolResultContent = Message<"roz.v1.ToolResultContent"> & {
   /**
+   * The id of the call that this answers.
+   *
    * @generated from field: string tool_use_id = 1;
    */
   toolUseId: string;
 
   /**
+   * The tool's name.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * The output.
+   *
    * @generated from field: string content = 3;
    */
   content: string;
 
   /**
+   * True when the tool failed.
+   *
    * @generated from field: bool is_error = 4;
    */
   isError: boolean;
@@ -277,15 +359,21 @@ export const ToolResultContentSchema: GenMessage<ToolResultContent> = /*@__PURE_
   messageDesc(file_roz_v1_agent, 6);
 
 /**
+ * ThinkingContent is a model's reasoning.
+ *
  * @generated from message roz.v1.ThinkingContent
  */
 export type ThinkingContent = Message<"roz.v1.ThinkingContent"> & {
   /**
+   * The readable text.
+   *
    * @generated from field: string thinking = 1;
    */
   thinking: string;
 
   /**
+   * What the provider needs to accept the block again.
+   *
    * @generated from field: string signature = 2;
    */
   signature: string;
@@ -299,15 +387,21 @@ export const ThinkingContentSchema: GenMessage<ThinkingContent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 7);
 
 /**
+ * ImageContent is an image.
+ *
  * @generated from message roz.v1.ImageContent
  */
 export type ImageContent = Message<"roz.v1.ImageContent"> & {
   /**
+   * The media type.
+   *
    * @generated from field: string media_type = 1;
    */
   mediaType: string;
 
   /**
+   * The bytes.
+   *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
@@ -321,35 +415,49 @@ export const ImageContentSchema: GenMessage<ImageContent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 8);
 
 /**
+ * UserMessage begins a turn. During a turn it is refused with "turn_in_progress".
+ *
  * @generated from message roz.v1.UserMessage
  */
 export type UserMessage = Message<"roz.v1.UserMessage"> & {
   /**
+   * The text.
+   *
    * @generated from field: string content = 1;
    */
   content: string;
 
   /**
+   * What belongs to it beside the text.
+   *
    * @generated from field: repeated roz.v1.ContentBlock context = 2;
    */
   context: ContentBlock[];
 
   /**
+   * The mode of this turn: "react", which is the default, or "ooda_re_act" (also "ooda_react" and "ooda").
+   *
    * @generated from field: optional string ai_mode = 3;
    */
   aiMode?: string | undefined;
 
   /**
+   * The client's id of this message, echoed on everything that answers it. Absent: the server makes one.
+   *
    * @generated from field: optional string message_id = 4;
    */
   messageId?: string | undefined;
 
   /**
+   * When not empty, the whole tool set of this turn.
+   *
    * @generated from field: repeated roz.v1.ToolSchema tools = 5;
    */
   tools: ToolSchema[];
 
   /**
+   * Context for this turn alone. It wins over the one of RegisterTools.
+   *
    * @generated from field: optional string system_context = 6;
    */
   systemContext?: string | undefined;
@@ -363,20 +471,28 @@ export const UserMessageSchema: GenMessage<UserMessage> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 9);
 
 /**
+ * ContentBlock is a piece of context that comes with a message.
+ *
  * @generated from message roz.v1.ContentBlock
  */
 export type ContentBlock = Message<"roz.v1.ContentBlock"> & {
   /**
+   * The content.
+   *
    * @generated from oneof roz.v1.ContentBlock.block
    */
   block: {
     /**
+     * Text.
+     *
      * @generated from field: string text = 1;
      */
     value: string;
     case: "text";
   } | {
     /**
+     * Anything else.
+     *
      * @generated from field: roz.v1.BinaryContent binary = 2;
      */
     value: BinaryContent;
@@ -384,6 +500,8 @@ export type ContentBlock = Message<"roz.v1.ContentBlock"> & {
   } | { case: undefined; value?: undefined };
 
   /**
+   * What the block is, in a few words.
+   *
    * @generated from field: optional string label = 3;
    */
   label?: string | undefined;
@@ -397,15 +515,21 @@ export const ContentBlockSchema: GenMessage<ContentBlock> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 10);
 
 /**
+ * BinaryContent is bytes with a type.
+ *
  * @generated from message roz.v1.BinaryContent
  */
 export type BinaryContent = Message<"roz.v1.BinaryContent"> & {
   /**
+   * The media type.
+   *
    * @generated from field: string mime_type = 1;
    */
   mimeType: string;
 
   /**
+   * The bytes.
+   *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
@@ -419,35 +543,49 @@ export const BinaryContentSchema: GenMessage<BinaryContent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 11);
 
 /**
+ * ToolResult answers a ToolRequest.
+ *
  * @generated from message roz.v1.ToolResult
  */
 export type ToolResult = Message<"roz.v1.ToolResult"> & {
   /**
+   * The id of the ToolRequest. An unknown or late one is refused with "unknown_tool_call".
+   *
    * @generated from field: string tool_call_id = 1;
    */
   toolCallId: string;
 
   /**
+   * True when the tool did what it was asked.
+   *
    * @generated from field: bool success = 2;
    */
   success: boolean;
 
   /**
+   * The output.
+   *
    * @generated from field: string result = 3;
    */
   result: string;
 
   /**
+   * The exit code, for a tool that has one.
+   *
    * @generated from field: optional int32 exit_code = 4;
    */
   exitCode?: number | undefined;
 
   /**
+   * True when the output was cut.
+   *
    * @generated from field: bool truncated = 5;
    */
   truncated: boolean;
 
   /**
+   * How long the tool ran, in milliseconds.
+   *
    * @generated from field: optional int64 duration_ms = 6;
    */
   durationMs?: bigint | undefined;
@@ -461,10 +599,14 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 12);
 
 /**
+ * CancelTurn ends the running turn. The turn then completes with the stop reason "cancelled"; that is no error.
+ *
  * @generated from message roz.v1.CancelTurn
  */
 export type CancelTurn = Message<"roz.v1.CancelTurn"> & {
   /**
+   * Why.
+   *
    * @generated from field: string reason = 1;
    */
   reason: string;
@@ -478,10 +620,14 @@ export const CancelTurnSchema: GenMessage<CancelTurn> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 13);
 
 /**
+ * CancelSession ends the session.
+ *
  * @generated from message roz.v1.CancelSession
  */
 export type CancelSession = Message<"roz.v1.CancelSession"> & {
   /**
+   * Why.
+   *
    * @generated from field: string reason = 1;
    */
   reason: string;
@@ -495,6 +641,8 @@ export const CancelSessionSchema: GenMessage<CancelSession> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 14);
 
 /**
+ * Ping asks whether the other side is there.
+ *
  * @generated from message roz.v1.Ping
  */
 export type Ping = Message<"roz.v1.Ping"> & {
@@ -508,20 +656,28 @@ export const PingSchema: GenMessage<Ping> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 15);
 
 /**
+ * MessageFeedback rates one answer.
+ *
  * @generated from message roz.v1.MessageFeedback
  */
 export type MessageFeedback = Message<"roz.v1.MessageFeedback"> & {
   /**
+   * The session.
+   *
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
 
   /**
+   * The message that is rated.
+   *
    * @generated from field: string message_id = 2;
    */
   messageId: string;
 
   /**
+   * "up" or "down".
+   *
    * @generated from field: string rating = 3;
    */
   rating: string;
@@ -535,15 +691,21 @@ export const MessageFeedbackSchema: GenMessage<MessageFeedback> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 16);
 
 /**
+ * PermissionDecision answers a permission question.
+ *
  * @generated from message roz.v1.PermissionDecision
  */
 export type PermissionDecision = Message<"roz.v1.PermissionDecision"> & {
   /**
+   * The call that was asked about: the detail of the ActivityUpdate "waiting_approval".
+   *
    * @generated from field: string tool_call_id = 1;
    */
   toolCallId: string;
 
   /**
+   * True when the call may run.
+   *
    * @generated from field: bool approved = 2;
    */
   approved: boolean;
@@ -557,20 +719,28 @@ export const PermissionDecisionSchema: GenMessage<PermissionDecision> = /*@__PUR
   messageDesc(file_roz_v1_agent, 17);
 
 /**
+ * RegisterTools replaces the tools of one source.
+ *
  * @generated from message roz.v1.RegisterTools
  */
 export type RegisterTools = Message<"roz.v1.RegisterTools"> & {
   /**
+   * Who owns the tools. All tools named "{source}__…" are removed before the new ones are added.
+   *
    * @generated from field: optional string source = 1;
    */
   source?: string | undefined;
 
   /**
+   * The new tools; empty only removes.
+   *
    * @generated from field: repeated roz.v1.ToolSchema tools = 2;
    */
   tools: ToolSchema[];
 
   /**
+   * Guidance for these tools. It is used once, on the next turn.
+   *
    * @generated from field: optional string system_context = 3;
    */
   systemContext?: string | undefined;
@@ -584,74 +754,100 @@ export const RegisterToolsSchema: GenMessage<RegisterTools> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 18);
 
 /**
+ * SessionResponse is what the server sends on the stream.
+ *
  * @generated from message roz.v1.SessionResponse
  */
 export type SessionResponse = Message<"roz.v1.SessionResponse"> & {
   /**
+   * What this message says.
+   *
    * @generated from oneof roz.v1.SessionResponse.response
    */
   response: {
     /**
+     * The session is open.
+     *
      * @generated from field: roz.v1.SessionStarted session_started = 1;
      */
     value: SessionStarted;
     case: "sessionStarted";
   } | {
     /**
+     * A chunk of the answer.
+     *
      * @generated from field: roz.v1.TextDelta text_delta = 2;
      */
     value: TextDelta;
     case: "textDelta";
   } | {
     /**
+     * A chunk of the model's reasoning.
+     *
      * @generated from field: roz.v1.ThinkingDelta thinking_delta = 3;
      */
     value: ThinkingDelta;
     case: "thinkingDelta";
   } | {
     /**
+     * The client is to run a tool.
+     *
      * @generated from field: roz.v1.ToolRequest tool_request = 4;
      */
     value: ToolRequest;
     case: "toolRequest";
   } | {
     /**
+     * The turn is over. All of its deltas came before.
+     *
      * @generated from field: roz.v1.TurnComplete turn_complete = 5;
      */
     value: TurnComplete;
     case: "turnComplete";
   } | {
     /**
+     * Something was refused or failed. The stream stays open, except after "unauthenticated" and a bad StartSession.
+     *
      * @generated from field: roz.v1.SessionError error = 6;
      */
     value: SessionError;
     case: "error";
   } | {
     /**
+     * The turn still runs.
+     *
      * @generated from field: roz.v1.Keepalive keepalive = 7;
      */
     value: Keepalive;
     case: "keepalive";
   } | {
     /**
+     * Answers a ping.
+     *
      * @generated from field: roz.v1.Pong pong = 8;
      */
     value: Pong;
     case: "pong";
   } | {
     /**
+     * The context was made smaller.
+     *
      * @generated from field: roz.v1.ContextCompacted context_compacted = 9;
      */
     value: ContextCompacted;
     case: "contextCompacted";
   } | {
     /**
+     * How much of itself the agent suggests to show.
+     *
      * @generated from field: roz.v1.PresenceHint presence_hint = 10;
      */
     value: PresenceHint;
     case: "presenceHint";
   } | {
     /**
+     * What the agent is doing.
+     *
      * @generated from field: roz.v1.ActivityUpdate activity_update = 11;
      */
     value: ActivityUpdate;
@@ -667,20 +863,28 @@ export const SessionResponseSchema: GenMessage<SessionResponse> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 19);
 
 /**
+ * SessionStarted confirms that the session is open.
+ *
  * @generated from message roz.v1.SessionStarted
  */
 export type SessionStarted = Message<"roz.v1.SessionStarted"> & {
   /**
+   * The session's id.
+   *
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
 
   /**
+   * The model in use.
+   *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
+   * What tools may do in this session.
+   *
    * @generated from field: repeated roz.v1.PermissionRule permissions = 3;
    */
   permissions: PermissionRule[];
@@ -694,25 +898,35 @@ export const SessionStartedSchema: GenMessage<SessionStarted> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 20);
 
 /**
+ * PermissionRule says what happens when a tool is called.
+ *
  * @generated from message roz.v1.PermissionRule
  */
 export type PermissionRule = Message<"roz.v1.PermissionRule"> & {
   /**
+   * The tools that the rule is for.
+   *
    * @generated from field: string tool_pattern = 1;
    */
   toolPattern: string;
 
   /**
+   * "allow", "require_confirmation" or "block".
+   *
    * @generated from field: string policy = 2;
    */
   policy: string;
 
   /**
+   * The category of tools that the rule is for.
+   *
    * @generated from field: optional string category = 3;
    */
   category?: string | undefined;
 
   /**
+   * Why the rule is there.
+   *
    * @generated from field: optional string reason = 4;
    */
   reason?: string | undefined;
@@ -726,15 +940,21 @@ export const PermissionRuleSchema: GenMessage<PermissionRule> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 21);
 
 /**
+ * TextDelta is a chunk of the answer.
+ *
  * @generated from message roz.v1.TextDelta
  */
 export type TextDelta = Message<"roz.v1.TextDelta"> & {
   /**
+   * The UserMessage that is answered.
+   *
    * @generated from field: string message_id = 1;
    */
   messageId: string;
 
   /**
+   * The text to add.
+   *
    * @generated from field: string content = 2;
    */
   content: string;
@@ -748,15 +968,21 @@ export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 22);
 
 /**
+ * ThinkingDelta is a chunk of the model's reasoning.
+ *
  * @generated from message roz.v1.ThinkingDelta
  */
 export type ThinkingDelta = Message<"roz.v1.ThinkingDelta"> & {
   /**
+   * The UserMessage that is answered.
+   *
    * @generated from field: string message_id = 1;
    */
   messageId: string;
 
   /**
+   * The text to add.
+   *
    * @generated from field: string content = 2;
    */
   content: string;
@@ -770,25 +996,35 @@ export const ThinkingDeltaSchema: GenMessage<ThinkingDelta> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 23);
 
 /**
+ * ToolRequest asks the client to run a tool.
+ *
  * @generated from message roz.v1.ToolRequest
  */
 export type ToolRequest = Message<"roz.v1.ToolRequest"> & {
   /**
+   * The id of the call; the ToolResult carries the same one.
+   *
    * @generated from field: string tool_call_id = 1;
    */
   toolCallId: string;
 
   /**
+   * The tool's name.
+   *
    * @generated from field: string tool_name = 2;
    */
   toolName: string;
 
   /**
+   * The arguments.
+   *
    * @generated from field: google.protobuf.Struct parameters = 3;
    */
   parameters?: JsonObject | undefined;
 
   /**
+   * How long the server waits for the result, in milliseconds. After that the model gets an error result.
+   *
    * @generated from field: uint32 timeout_ms = 4;
    */
   timeoutMs: number;
@@ -802,20 +1038,28 @@ export const ToolRequestSchema: GenMessage<ToolRequest> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 24);
 
 /**
+ * TurnComplete ends a turn.
+ *
  * @generated from message roz.v1.TurnComplete
  */
 export type TurnComplete = Message<"roz.v1.TurnComplete"> & {
   /**
+   * The UserMessage that was answered.
+   *
    * @generated from field: string message_id = 1;
    */
   messageId: string;
 
   /**
+   * What the turn consumed.
+   *
    * @generated from field: roz.v1.TokenUsage usage = 2;
    */
   usage?: TokenUsage | undefined;
 
   /**
+   * Why it ended: "end_turn", "max_tokens", "cancelled" and so on.
+   *
    * @generated from field: string stop_reason = 3;
    */
   stopReason: string;
@@ -829,25 +1073,35 @@ export const TurnCompleteSchema: GenMessage<TurnComplete> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 25);
 
 /**
+ * TokenUsage counts tokens.
+ *
  * @generated from message roz.v1.TokenUsage
  */
 export type TokenUsage = Message<"roz.v1.TokenUsage"> & {
   /**
+   * Tokens sent to the model.
+   *
    * @generated from field: uint32 input_tokens = 1;
    */
   inputTokens: number;
 
   /**
+   * Tokens that the model made.
+   *
    * @generated from field: uint32 output_tokens = 2;
    */
   outputTokens: number;
 
   /**
+   * Tokens that were read from the provider's cache.
+   *
    * @generated from field: uint32 cache_read_tokens = 3;
    */
   cacheReadTokens: number;
 
   /**
+   * Tokens that were written to the provider's cache.
+   *
    * @generated from field: uint32 cache_creation_tokens = 4;
    */
   cacheCreationTokens: number;
@@ -861,20 +1115,29 @@ export const TokenUsageSchema: GenMessage<TokenUsage> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 26);
 
 /**
+ * SessionError says what was refused or failed, without internal addresses or a provider's text.
+ *
  * @generated from message roz.v1.SessionError
  */
 export type SessionError = Message<"roz.v1.SessionError"> & {
   /**
+   * What kind of error it is: "no_session", "already_started", "turn_in_progress", "no_active_turn", "unknown_tool_call",
+   * "invalid_argument", "unauthenticated", "model_error", "agent_error" or "internal".
+   *
    * @generated from field: string code = 1;
    */
   code: string;
 
   /**
+   * What is wrong and what would be right.
+   *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
+   * Whether the same request may succeed later.
+   *
    * @generated from field: bool retryable = 3;
    */
   retryable: boolean;
@@ -888,15 +1151,21 @@ export const SessionErrorSchema: GenMessage<SessionError> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 27);
 
 /**
+ * Keepalive says that the turn still runs.
+ *
  * @generated from message roz.v1.Keepalive
  */
 export type Keepalive = Message<"roz.v1.Keepalive"> & {
   /**
+   * Tokens of the context in use.
+   *
    * @generated from field: optional uint32 tokens_used = 1;
    */
   tokensUsed?: number | undefined;
 
   /**
+   * Tokens that the context may hold.
+   *
    * @generated from field: optional uint32 tokens_max = 2;
    */
   tokensMax?: number | undefined;
@@ -910,6 +1179,8 @@ export const KeepaliveSchema: GenMessage<Keepalive> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 28);
 
 /**
+ * Pong answers a Ping.
+ *
  * @generated from message roz.v1.Pong
  */
 export type Pong = Message<"roz.v1.Pong"> & {
@@ -923,35 +1194,49 @@ export const PongSchema: GenMessage<Pong> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 29);
 
 /**
+ * ContextCompacted says that the context was made smaller.
+ *
  * @generated from message roz.v1.ContextCompacted
  */
 export type ContextCompacted = Message<"roz.v1.ContextCompacted"> & {
   /**
+   * What was dropped or replaced: "tool_results", "thinking" or "summary".
+   *
    * @generated from field: string level = 1;
    */
   level: string;
 
   /**
+   * Messages before.
+   *
    * @generated from field: uint32 messages_before = 2;
    */
   messagesBefore: number;
 
   /**
+   * Messages after.
+   *
    * @generated from field: uint32 messages_after = 3;
    */
   messagesAfter: number;
 
   /**
+   * Tokens before.
+   *
    * @generated from field: uint32 tokens_before = 4;
    */
   tokensBefore: number;
 
   /**
+   * Tokens after.
+   *
    * @generated from field: uint32 tokens_after = 5;
    */
   tokensAfter: number;
 
   /**
+   * The summary that stands for what was dropped.
+   *
    * @generated from field: optional string summary = 6;
    */
   summary?: string | undefined;
@@ -965,15 +1250,21 @@ export const ContextCompactedSchema: GenMessage<ContextCompacted> = /*@__PURE__*
   messageDesc(file_roz_v1_agent, 30);
 
 /**
+ * PresenceHint suggests how much of the agent a client shows.
+ *
  * @generated from message roz.v1.PresenceHint
  */
 export type PresenceHint = Message<"roz.v1.PresenceHint"> & {
   /**
+   * "full", "mini" or "hidden".
+   *
    * @generated from field: string level = 1;
    */
   level: string;
 
   /**
+   * Why.
+   *
    * @generated from field: string reason = 2;
    */
   reason: string;
@@ -987,20 +1278,28 @@ export const PresenceHintSchema: GenMessage<PresenceHint> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 31);
 
 /**
+ * ActivityUpdate says what the agent is doing. At most four are sent in a second, and the last state is never lost.
+ *
  * @generated from message roz.v1.ActivityUpdate
  */
 export type ActivityUpdate = Message<"roz.v1.ActivityUpdate"> & {
   /**
+   * "thinking", "calling_tool", "idle" or "waiting_approval".
+   *
    * @generated from field: string state = 1;
    */
   state: string;
 
   /**
+   * More about it; with "waiting_approval", the tool_call_id to decide on.
+   *
    * @generated from field: string detail = 2;
    */
   detail: string;
 
   /**
+   * How far it is, where that is known.
+   *
    * @generated from field: optional float progress = 3;
    */
   progress?: number | undefined;
@@ -1014,30 +1313,42 @@ export const ActivityUpdateSchema: GenMessage<ActivityUpdate> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 32);
 
 /**
+ * ToolSchema is a tool that the client can run.
+ *
  * @generated from message roz.v1.ToolSchema
  */
 export type ToolSchema = Message<"roz.v1.ToolSchema"> & {
   /**
+   * The tool's name.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * What the tool does, written for the model.
+   *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
+   * The JSON Schema of its arguments.
+   *
    * @generated from field: google.protobuf.Struct parameters_schema = 3;
    */
   parametersSchema?: JsonObject | undefined;
 
   /**
+   * How long a call may take, in milliseconds; 0 means the server's default.
+   *
    * @generated from field: uint32 timeout_ms = 4;
    */
   timeoutMs: number;
 
   /**
+   * Whether the tool acts on the world.
+   *
    * @generated from field: roz.v1.ToolCategoryHint category = 5;
    */
   category: ToolCategoryHint;
@@ -1051,10 +1362,14 @@ export const ToolSchemaSchema: GenMessage<ToolSchema> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 33);
 
 /**
+ * WatchTeamRequest names a task that several workers share.
+ *
  * @generated from message roz.v1.WatchTeamRequest
  */
 export type WatchTeamRequest = Message<"roz.v1.WatchTeamRequest"> & {
   /**
+   * The task.
+   *
    * @generated from field: string task_id = 1;
    */
   taskId: string;
@@ -1068,44 +1383,60 @@ export const WatchTeamRequestSchema: GenMessage<WatchTeamRequest> = /*@__PURE__*
   messageDesc(file_roz_v1_agent, 34);
 
 /**
+ * TeamEvent is one thing that happened to a worker.
+ *
  * @generated from message roz.v1.TeamEvent
  */
 export type TeamEvent = Message<"roz.v1.TeamEvent"> & {
   /**
+   * What happened.
+   *
    * @generated from oneof roz.v1.TeamEvent.event
    */
   event: {
     /**
+     * A worker began.
+     *
      * @generated from field: roz.v1.WorkerStarted worker_started = 1;
      */
     value: WorkerStarted;
     case: "workerStarted";
   } | {
     /**
+     * A worker entered a phase.
+     *
      * @generated from field: roz.v1.WorkerPhase worker_phase = 2;
      */
     value: WorkerPhase;
     case: "workerPhase";
   } | {
     /**
+     * A worker calls a tool.
+     *
      * @generated from field: roz.v1.WorkerToolCall worker_tool_call = 3;
      */
     value: WorkerToolCall;
     case: "workerToolCall";
   } | {
     /**
+     * A worker is done.
+     *
      * @generated from field: roz.v1.WorkerCompleted worker_completed = 4;
      */
     value: WorkerCompleted;
     case: "workerCompleted";
   } | {
     /**
+     * A worker failed.
+     *
      * @generated from field: roz.v1.WorkerFailed worker_failed = 5;
      */
     value: WorkerFailed;
     case: "workerFailed";
   } | {
     /**
+     * A worker is gone.
+     *
      * @generated from field: roz.v1.WorkerExited worker_exited = 6;
      */
     value: WorkerExited;
@@ -1121,15 +1452,21 @@ export const TeamEventSchema: GenMessage<TeamEvent> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 35);
 
 /**
+ * WorkerStarted says that a worker began.
+ *
  * @generated from message roz.v1.WorkerStarted
  */
 export type WorkerStarted = Message<"roz.v1.WorkerStarted"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * The host that it runs on.
+   *
    * @generated from field: string host_id = 2;
    */
   hostId: string;
@@ -1143,20 +1480,28 @@ export const WorkerStartedSchema: GenMessage<WorkerStarted> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 36);
 
 /**
+ * WorkerPhase says that a worker entered a phase.
+ *
  * @generated from message roz.v1.WorkerPhase
  */
 export type WorkerPhase = Message<"roz.v1.WorkerPhase"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * The number of the phase.
+   *
    * @generated from field: uint32 phase = 2;
    */
   phase: number;
 
   /**
+   * The worker's mode: "react" or "ooda_re_act".
+   *
    * @generated from field: string mode = 3;
    */
   mode: string;
@@ -1170,15 +1515,21 @@ export const WorkerPhaseSchema: GenMessage<WorkerPhase> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 37);
 
 /**
+ * WorkerToolCall says that a worker calls a tool.
+ *
  * @generated from message roz.v1.WorkerToolCall
  */
 export type WorkerToolCall = Message<"roz.v1.WorkerToolCall"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * The tool's name.
+   *
    * @generated from field: string tool = 2;
    */
   tool: string;
@@ -1192,15 +1543,21 @@ export const WorkerToolCallSchema: GenMessage<WorkerToolCall> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 38);
 
 /**
+ * WorkerCompleted says that a worker is done.
+ *
  * @generated from message roz.v1.WorkerCompleted
  */
 export type WorkerCompleted = Message<"roz.v1.WorkerCompleted"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * What it brought back.
+   *
    * @generated from field: string result = 2;
    */
   result: string;
@@ -1214,15 +1571,21 @@ export const WorkerCompletedSchema: GenMessage<WorkerCompleted> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 39);
 
 /**
+ * WorkerFailed says that a worker failed.
+ *
  * @generated from message roz.v1.WorkerFailed
  */
 export type WorkerFailed = Message<"roz.v1.WorkerFailed"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * "e_stop", "timeout", "model_error" or "safety_violation".
+   *
    * @generated from field: string reason = 2;
    */
   reason: string;
@@ -1236,15 +1599,21 @@ export const WorkerFailedSchema: GenMessage<WorkerFailed> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 40);
 
 /**
+ * WorkerExited says that a worker is gone.
+ *
  * @generated from message roz.v1.WorkerExited
  */
 export type WorkerExited = Message<"roz.v1.WorkerExited"> & {
   /**
+   * The worker.
+   *
    * @generated from field: string worker_id = 1;
    */
   workerId: string;
 
   /**
+   * The task that it worked for.
+   *
    * @generated from field: string parent_task_id = 2;
    */
   parentTaskId: string;
@@ -1258,26 +1627,36 @@ export const WorkerExitedSchema: GenMessage<WorkerExited> = /*@__PURE__*/
   messageDesc(file_roz_v1_agent, 41);
 
 /**
+ * ToolCategoryHint says whether a tool acts on the world.
+ *
  * @generated from enum roz.v1.ToolCategoryHint
  */
 export const ToolCategoryHint = {
   /**
+   * Counts as PHYSICAL.
+   *
    * @generated from enum value: TOOL_CATEGORY_UNSPECIFIED = 0;
    */
   TOOL_CATEGORY_UNSPECIFIED: 0,
 
   /**
+   * The tool acts on the world. Such tools run one at a time, in the mode "ooda_re_act" only.
+   *
    * @generated from enum value: TOOL_CATEGORY_PHYSICAL = 1;
    */
   TOOL_CATEGORY_PHYSICAL: 1,
 
   /**
+   * The tool only reads or computes. Such tools may run in parallel.
+   *
    * @generated from enum value: TOOL_CATEGORY_PURE = 2;
    */
   TOOL_CATEGORY_PURE: 2,
 } as const;
 
 /**
+ * ToolCategoryHint says whether a tool acts on the world.
+ *
  * @generated from enum roz.v1.ToolCategoryHint
  */
 export type ToolCategoryHint = (typeof ToolCategoryHint)[keyof typeof ToolCategoryHint] | UnknownEnum;
@@ -1289,10 +1668,14 @@ export const ToolCategoryHintSchema: GenEnum<ToolCategoryHint> = /*@__PURE__*/
   enumDesc(file_roz_v1_agent, 0);
 
 /**
+ * AgentService is the interactive API.
+ *
  * @generated from service roz.v1.AgentService
  */
 export const AgentService: GenService<{
   /**
+   * StreamSession holds one conversation: requests in, responses out.
+   *
    * @generated from rpc roz.v1.AgentService.StreamSession
    */
   streamSession: {
@@ -1301,6 +1684,8 @@ export const AgentService: GenService<{
     output: typeof SessionResponseSchema;
   },
   /**
+   * WatchTeam streams what happens to the workers of a task.
+   *
    * @generated from rpc roz.v1.AgentService.WatchTeam
    */
   watchTeam: {
