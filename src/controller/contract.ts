@@ -4,7 +4,7 @@ import type { HostId, Seq, SessionUid, ExecutionId } from "../base/ids.ts";
 import type { HoldfastError } from "../base/errors.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { EndState, JournalStore, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
-import type { ApprovalRef, Delta, HarnessCatalog, HarnessEntry, IdentityRef, Message, ModelCatalog, ToolExecutor } from "../spi/index.ts";
+import type { ApprovalRef, Delta, HarnessCatalog, HarnessDescriptor, HarnessEntry, IdentityRef, Message, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import type { ControllerLimits } from "./limits.ts";
 
 /** What a controller is made of. */
@@ -38,8 +38,10 @@ export interface ExecInvocation {
 
 /** An invocation that was found valid: nothing has been written yet. */
 export interface TurnPlan {
+  readonly seed: SessionSeed;
   readonly invocation: ExecInvocation;
   readonly harness: HarnessEntry;
+  readonly descriptor: HarnessDescriptor;
 }
 
 /** A turn that has begun: its EXECUTION_START and INPUTs are durable. It goes on whether or not anybody watches. */

@@ -2,3 +2,4 @@
 
 export * from "./contract.ts";
 export * from "./limits.ts";
+export { createController } from "./controller.ts";

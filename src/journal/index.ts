@@ -1,8 +1,18 @@
-/** The journal: its records, its interface, what is projected from it and how it is verified. */
+/** The journal: its records, its interface, what is projected from it, and what every store of it is made of. */
 
+export * from "./admission.ts";
+export * from "./cancel.ts";
+export * from "./draft.ts";
+export * from "./group-commit.ts";
 export * from "./limits.ts";
+export * from "./lineage.ts";
+export * from "./listing.ts";
+export * from "./paging.ts";
 export * from "./projection.ts";
 export * from "./record.ts";
 export * from "./seal.ts";
 export * from "./session.ts";
+export * from "./session-state.ts";
+export * from "./state-cache.ts";
 export * from "./store.ts";
+export * from "./watch-hub.ts";

@@ -12,3 +12,7 @@ export const PAGE_BYTES_SOFT_MAX = 1024 * 1024;
 export const FORK_CHILDREN_MAX = 128;
 /** The most appends that may wait for a commit; further ones are refused with RESOURCE_EXHAUSTED. */
 export const APPENDS_QUEUED_MAX = 16_384;
+/** The size at which a transaction takes no further append, in bytes of its records; what waits goes into the next one. */
+export const BATCH_BYTES_SOFT_MAX = 16 * 1024 * 1024;
+/** The size at which a transaction takes no further append, in records. */
+export const BATCH_RECORDS_SOFT_MAX = 4096;

@@ -1,7 +1,7 @@
 /** A committed record as stores hold it: the bytes of its LogRecord exactly as they go on the wire, and what indexes need. */
 
 import type { Fence, Seq } from "../base/ids.ts";
-import type { Event, EventKind } from "../gen/agentsessions/v1/common_pb.ts";
+import { EventKindSchema, type Event, type EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 
 /** A committed record. Reading and replaying a journal decodes none of it. */
 export interface StoredRecord {
@@ -26,4 +26,10 @@ export interface Head {
   readonly seq: Seq;
   /** The content hash of the record at `seq`; "" where there is none. */
   readonly hash: string;
+}
+
+/** An event kind in short: `MODEL_CALL`; a kind that this version does not know is `KIND_<number>`. */
+export function eventKindName(kind: EventKind): string {
+  const name = EventKindSchema.value[kind]?.name;
+  return name === undefined ? `KIND_${kind}` : name.replace(/^EVENT_/, "");
 }

@@ -1,0 +1,134 @@
+/**
+ * The events that the host writes. Harness-made content is taken as it is; `execution_id`, `ts`, `actor` and `schema_version`
+ * are always the host's.
+ */
+
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ExecutionId } from "../base/ids.ts";
+import type { Clock } from "../base/ports.ts";
+import { normaliseEvent } from "../canon/index.ts";
+import {
+  ErrorSchema,
+  EventKind,
+  EventSchema,
+  ExecutionStartSchema,
+  HarnessEndSchema,
+  LifecycleSchema,
+  Lifecycle_Kind,
+  ModelCallSchema,
+  type Event,
+  type IdentityRef,
+} from "../gen/agentsessions/v1/common_pb.ts";
+import type { EndState, NewEvent } from "../journal/index.ts";
+import { textMessage, type Message, type ModelRequest, type ToolResult, type Usage } from "../spi/index.ts";
+import type { CancelReason, ExecInvocation } from "./contract.ts";
+
+/** The version of event bodies that this host writes. */
+export const SCHEMA_VERSION = 1;
+
+/** Stamps the events of one execution. */
+export interface EventStamp {
+  readonly executionId: ExecutionId | "";
+  readonly clock: Clock;
+}
+
+type EventBody = Exclude<Event["body"], { case: undefined }>;
+
+function stamped(stamp: EventStamp, kind: EventKind, body: EventBody, actor: IdentityRef | undefined): NewEvent {
+  const event = create(EventSchema, {
+    executionId: stamp.executionId,
+    ts: timestampFromMs(stamp.clock.nowMs()),
+    schemaVersion: SCHEMA_VERSION,
+    kind,
+    body,
+  });
+  if (actor !== undefined) event.actor = actor;
+  return { event: normaliseEvent(event) };
+}
+
+/** EXECUTION_START: everything that recovery needs to build the same Start again. */
+export function executionStartEvent(
+  stamp: EventStamp,
+  start: { readonly invocation: ExecInvocation; readonly harness: string; readonly harnessVersion: string },
+  actor: IdentityRef | undefined,
+): NewEvent {
+  const value = create(ExecutionStartSchema, {
+    config: start.invocation.config,
+    resumeFromSeq: start.invocation.resumeFromSeq,
+    inputCount: BigInt(start.invocation.inputs.length),
+    harness: start.harness,
+    harnessVersion: start.harnessVersion,
+  });
+  return stamped(stamp, EventKind.EVENT_EXECUTION_START, { case: "executionStart", value }, actor);
+}
+
+/** INPUT: one message of the caller. */
+export function inputEvent(stamp: EventStamp, message: Message, caller: IdentityRef | undefined): NewEvent {
+  return stamped(stamp, EventKind.EVENT_INPUT, { case: "message", value: message }, caller);
+}
+
+/** MODEL_CALL: the intent. The messages and tools themselves are never recorded; their hash is. */
+export function modelCallEvent(
+  stamp: EventStamp,
+  call: { readonly request: ModelRequest; readonly inputHash: string; readonly id: string },
+  actor: IdentityRef | undefined,
+): NewEvent {
+  const value = create(ModelCallSchema, {
+    model: call.request.model,
+    params: { ...call.request.params },
+    inputHash: call.inputHash,
+    id: call.id,
+  });
+  return stamped(stamp, EventKind.EVENT_MODEL_CALL, { case: "model", value }, actor);
+}
+
+/** OUTPUT: a completion, or text that the harness produced. */
+export function outputEvent(stamp: EventStamp, message: Message, actor: IdentityRef | undefined): NewEvent {
+  return stamped(stamp, EventKind.EVENT_OUTPUT, { case: "message", value: message }, actor);
+}
+
+/** OUTPUT of plain text. */
+export function textOutputEvent(stamp: EventStamp, text: string, actor: IdentityRef | undefined): NewEvent {
+  return outputEvent(stamp, textMessage("assistant", text), actor);
+}
+
+/** USAGE: accounting, as given. */
+export function usageEvent(stamp: EventStamp, usage: Usage, actor: IdentityRef | undefined): NewEvent {
+  return stamped(stamp, EventKind.EVENT_USAGE, { case: "usage", value: usage }, actor);
+}
+
+/** TOOL_RESULT: what a tool answered. */
+export function toolResultEvent(stamp: EventStamp, result: ToolResult, actor: IdentityRef | undefined): NewEvent {
+  return stamped(stamp, EventKind.EVENT_TOOL_RESULT, { case: "result", value: result }, actor);
+}
+
+/** ERROR: audit. It ends nothing. */
+export function errorEvent(stamp: EventStamp, grpcCode: number, description: string, actor: IdentityRef | undefined): NewEvent {
+  const value = create(ErrorSchema, { code: grpcCode, description });
+  return stamped(stamp, EventKind.EVENT_ERROR, { case: "error", value }, actor);
+}
+
+/** END: the one event that ends a turn. */
+export function endEvent(
+  stamp: EventStamp,
+  state: EndState,
+  error: { readonly grpcCode: number; readonly description: string } | undefined,
+  actor: IdentityRef | undefined,
+): NewEvent {
+  const value = create(HarnessEndSchema, { state });
+  if (error !== undefined) value.error = create(ErrorSchema, { code: error.grpcCode, description: error.description });
+  return stamped(stamp, EventKind.EVENT_END, { case: "end", value }, actor);
+}
+
+/** LIFECYCLE CANCEL: why a turn was cancelled. */
+export function cancelEvent(stamp: EventStamp, reason: CancelReason, actor: IdentityRef | undefined): NewEvent {
+  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_CANCEL, detail: reason });
+  return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}
+
+/** LIFECYCLE DELETE: the durable intent to delete. It belongs to no execution. */
+export function deleteEvent(clock: Clock, actor: IdentityRef | undefined): NewEvent {
+  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_DELETE });
+  return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}

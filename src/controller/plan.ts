@@ -1,0 +1,80 @@
+/** Planning a turn: everything in an invocation is found valid before anything is written. */
+
+import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import type { Clock } from "../base/ports.ts";
+import { normaliseMessage } from "../canon/index.ts";
+import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
+import type { SessionRow, SessionSeed } from "../journal/index.ts";
+import type { HarnessCatalog, HarnessEntry } from "../spi/index.ts";
+import type { ExecInvocation, TurnPlan } from "./contract.ts";
+import type { ControllerLimits } from "./limits.ts";
+import { deletedError } from "./outcome.ts";
+
+/** What planning needs of its controller. */
+export interface PlanContext {
+  readonly harnesses: HarnessCatalog;
+  readonly clock: Clock;
+  readonly limits: ControllerLimits;
+}
+
+/** Plans a turn of an existing session, or of one that is to be created from `session`. See `Controller.plan`. */
+export async function planTurn(context: PlanContext, session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan> {
+  checkLimits(invocation, context.limits);
+  if (invocation.deadlineMs !== undefined && invocation.deadlineMs <= context.clock.nowMs()) {
+    throw new HoldfastError("deadline_exceeded", "deadline_unix: it has passed; nothing was done", { field: "deadline_unix" });
+  }
+  const seed = isRow(session) ? session.seed : session;
+  if (isRow(session)) checkState(session, invocation);
+  const harness = resolveHarness(context.harnesses, seed, invocation, isRow(session));
+  const inputs = invocation.inputs.map((message, index) => normaliseMessage(message, `inputs[${index}]`));
+  const descriptor = await harness.describe();
+  return { seed, invocation: { ...invocation, inputs }, harness, descriptor };
+}
+
+function isRow(session: SessionRow | SessionSeed): session is SessionRow {
+  return "projection" in session;
+}
+
+function checkLimits(invocation: ExecInvocation, limits: ControllerLimits): void {
+  if (invocation.inputs.length > limits.inputsMax) throw overLimit("inputs", `must have at most ${limits.inputsMax} messages`);
+  if (invocation.config.length > limits.configBytesMax) throw overLimit("config", `must have at most ${limits.configBytesMax} bytes`);
+  for (const [index, message] of invocation.inputs.entries()) {
+    if (message.role === "") throw invalidArgument(`inputs[${index}].role`, "must be user, system, assistant or tool");
+  }
+}
+
+function overLimit(field: string, message: string): HoldfastError {
+  return new HoldfastError("resource_exhausted", `${field}: ${message}`, { field });
+}
+
+function checkState(row: SessionRow, invocation: ExecInvocation): void {
+  if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
+  const open = row.projection.openTurn?.approvals ?? [];
+  if (open.length > 0 && invocation.inputs.length > 0) {
+    throw new HoldfastError(
+      "failed_precondition",
+      "session: an approval call of it has no receipt yet; decide it and resume, or cancel the turn, before giving it new inputs",
+    );
+  }
+}
+
+function resolveHarness(harnesses: HarnessCatalog, seed: SessionSeed, invocation: ExecInvocation, exists: boolean): HarnessEntry {
+  const asked = invocation.harness === "" ? seed.harness : invocation.harness;
+  const entry = harnesses.find(asked);
+  if (entry === undefined) throw unknownHarness(asked === seed.harness && exists);
+  if (asked === seed.harness) return entry;
+  if (harnesses.find(seed.harness)?.source === "registered" || entry.source === "registered") {
+    throw new HoldfastError("failed_precondition", "harness: the session is pinned to its registered harness; leave it empty", {
+      field: "harness",
+    });
+  }
+  return entry;
+}
+
+/** The session's own harness that is gone is a state of this host; a name in the request that nobody serves is a bad request. */
+function unknownHarness(own: boolean): HoldfastError {
+  if (!own) return invalidArgument("harness", "no harness of this host has this name");
+  return new HoldfastError("failed_precondition", "session: its harness is not served by this host; start the host with it", {
+    field: "harness",
+  });
+}

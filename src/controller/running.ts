@@ -1,0 +1,100 @@
+/** The turns that this host runs, and the heartbeat that keeps their leases. */
+
+import { HoldfastError } from "../base/errors.ts";
+import type { HostId, SessionUid } from "../base/ids.ts";
+import type { Clock, Log, Timer } from "../base/ports.ts";
+import type { JournalStore } from "../journal/index.ts";
+import type { ControllerLimits } from "./limits.ts";
+import type { Turn } from "./turn.ts";
+
+/** What the running turns need of their controller. */
+export interface RunningContext {
+  readonly store: JournalStore;
+  readonly hostId: HostId;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: ControllerLimits;
+}
+
+/** A seat that was taken for a turn whose start is not durable yet. */
+const STARTING = "starting";
+
+/** At most one turn a session. */
+export class RunningTurns {
+  readonly #context: RunningContext;
+  readonly #turns = new Map<SessionUid, Turn | typeof STARTING>();
+  #heartbeat: Timer | undefined;
+
+  constructor(context: RunningContext) {
+    this.#context = context;
+  }
+
+  /** The session's turn, once its start is durable. */
+  get(session: SessionUid): Turn | undefined {
+    const turn = this.#turns.get(session);
+    return turn === STARTING ? undefined : turn;
+  }
+
+  /** Every turn whose start is durable. */
+  all(): readonly Turn[] {
+    return [...this.#turns.values()].filter((turn) => turn !== STARTING);
+  }
+
+  /** How many seats are taken. */
+  get size(): number {
+    return this.#turns.size;
+  }
+
+  /** Takes the session's seat. Throws ABORTED when it is taken, RESOURCE_EXHAUSTED when this host runs as many as it may. */
+  reserve(session: SessionUid): void {
+    if (this.#turns.has(session)) {
+      throw new HoldfastError("aborted", "session: another turn of it is running; wait for its end, then retry");
+    }
+    const { turnsRunningMax } = this.#context.limits;
+    if (this.#turns.size >= turnsRunningMax) {
+      throw new HoldfastError("resource_exhausted", `host: it runs ${turnsRunningMax} turns already; retry later`);
+    }
+    this.#turns.set(session, STARTING);
+  }
+
+  /** Gives a reserved seat to its turn. */
+  seat(turn: Turn): void {
+    this.#turns.set(turn.session, turn);
+    this.#beat();
+  }
+
+  /** Frees a seat. */
+  free(session: SessionUid): void {
+    this.#turns.delete(session);
+  }
+
+  /** Ends the heartbeat. */
+  stop(): void {
+    this.#heartbeat?.cancel();
+    this.#heartbeat = undefined;
+  }
+
+  #beat(): void {
+    if (this.#heartbeat !== undefined) return;
+    this.#heartbeat = this.#context.clock.after(Math.ceil(this.#context.limits.leaseMs / 3), () => {
+      this.#heartbeat = undefined;
+      void this.#renew();
+    });
+  }
+
+  async #renew(): Promise<void> {
+    const { store, hostId, limits, log } = this.#context;
+    const turns = this.all();
+    if (turns.length === 0) return;
+    try {
+      const sessions = turns.map((turn) => ({ session: turn.session, fence: turn.fence }));
+      const lost = new Set(await store.renew({ holder: hostId, leaseMs: limits.leaseMs, sessions }));
+      for (const turn of turns) {
+        if (lost.has(turn.session) && this.get(turn.session) === turn) await turn.lose();
+      }
+    } catch (error) {
+      log.log("warn", "leases could not be renewed", { error: error instanceof Error ? error.name : typeof error });
+    }
+    if (this.#turns.size > 0) this.#beat();
+  }
+}

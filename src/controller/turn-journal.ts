@@ -1,0 +1,109 @@
+/**
+ * The pen of one turn: everything that the turn records goes through here, in order.
+ *
+ * Invariants:
+ * - Appends name the seq that they extend and the turn's fence, so a writer that lost its session writes nothing more (I6).
+ * - Appends reach the store in the order of the calls, so a later record is never durable without the earlier ones (I7).
+ * - After the first failure nothing more is written: every later call rejects with that failure.
+ */
+
+import type { HoldfastError } from "../base/errors.ts";
+import { toHoldfastError } from "../base/errors.ts";
+import type { Fence, Seq, SessionUid } from "../base/ids.ts";
+import type { JournalStore, NewEvent, Writer } from "../journal/index.ts";
+import { appendedOrThrow } from "./outcome.ts";
+
+/** Where a turn stands once its start is durable. */
+export interface TurnPosition {
+  readonly session: SessionUid;
+  readonly fence: Fence;
+  readonly lastSeq: Seq;
+}
+
+/** Writes the records of one turn. */
+export class TurnJournal {
+  readonly session: SessionUid;
+  readonly fence: Fence;
+  readonly #store: JournalStore;
+  readonly #inFlightMax: number;
+  readonly #inFlight = new Set<Promise<Seq>>();
+  #issuedSeq: Seq;
+  #durableSeq: Seq;
+  #fault: HoldfastError | undefined;
+
+  constructor(store: JournalStore, position: TurnPosition, options: { readonly inFlightMax: number }) {
+    this.#store = store;
+    this.session = position.session;
+    this.fence = position.fence;
+    this.#issuedSeq = position.lastSeq;
+    this.#durableSeq = position.lastSeq;
+    this.#inFlightMax = options.inFlightMax;
+  }
+
+  /** The last seq that is known to be durable. */
+  get durableSeq(): Seq {
+    return this.#durableSeq;
+  }
+
+  /** How far the turn has come, records on their way included. */
+  get issuedSeq(): Seq {
+    return this.#issuedSeq;
+  }
+
+  /** Why the turn can write no more; undefined while it can. */
+  get fault(): HoldfastError | undefined {
+    return this.#fault;
+  }
+
+  /** Appends and resolves once the records are durable, with the seq of the last one. */
+  async commit(events: readonly NewEvent[], options: { readonly release?: boolean } = {}): Promise<Seq> {
+    return this.#issue(events, options.release === true ? { kind: "release", fence: this.fence } : { kind: "hold", fence: this.fence });
+  }
+
+  /**
+   * Appends without waiting for durability: whatever is recorded next commits with these records or after them. Waits only
+   * when too many appends are on their way.
+   */
+  async issue(events: readonly NewEvent[]): Promise<void> {
+    const durable = this.#issue(events, { kind: "hold", fence: this.fence });
+    durable.catch(() => undefined);
+    if (this.#inFlight.size > this.#inFlightMax) await durable;
+  }
+
+  /** Resolves when nothing is on its way; rejects with the turn's fault. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#inFlight);
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  /** Refuses everything from now on with `fault`. */
+  close(fault: HoldfastError): void {
+    this.#fault ??= fault;
+  }
+
+  async #issue(events: readonly NewEvent[], writer: Writer): Promise<Seq> {
+    if (this.#fault !== undefined) throw this.#fault;
+    const expectedLastSeq = this.#issuedSeq;
+    const lastSeq = (expectedLastSeq + events.length) as Seq;
+    this.#issuedSeq = lastSeq;
+    const durable = this.#append(events, writer, expectedLastSeq, lastSeq);
+    this.#inFlight.add(durable);
+    try {
+      return await durable;
+    } finally {
+      this.#inFlight.delete(durable);
+    }
+  }
+
+  async #append(events: readonly NewEvent[], writer: Writer, expectedLastSeq: Seq, lastSeq: Seq): Promise<Seq> {
+    try {
+      appendedOrThrow(await this.#store.append({ session: this.session, expectedLastSeq, writer, events }));
+    } catch (error) {
+      this.#fault ??= toHoldfastError(error);
+      throw this.#fault;
+    }
+    if (lastSeq > this.#durableSeq) this.#durableSeq = lastSeq;
+    return lastSeq;
+  }
+}
+

@@ -1,0 +1,250 @@
+/**
+ * One turn on this host, from its durable start to its last record.
+ *
+ * Invariants:
+ * - A turn leaves the phase `running` once. Whoever moves it (the harness's end, a cancel, a lost lease, a shutdown) writes its
+ *   last append; everybody else finds the gate shut.
+ * - Only END ends a turn. A harness that throws leaves ERROR, and the turn is interrupted.
+ * - The last append also releases the session's lease, so that nobody finds an ended turn running.
+ */
+
+import { HoldfastError, toHoldfastError } from "../base/errors.ts";
+import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
+import type { Log, Ports, Timer } from "../base/ports.ts";
+import type { EndState, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
+import { HarnessFailure, Mediation, type HarnessDescriptor, type HarnessEntry, type ModelCatalog, type Start } from "../spi/index.ts";
+import type { CancelReason, ExecInvocation, RunningTurn, TurnOutcome } from "./contract.ts";
+import type { DeltaHub } from "./deltas.ts";
+import { cancelEvent, endEvent, errorEvent, type EventStamp } from "./events.ts";
+import { Gate, turnOverError } from "./gate.ts";
+import { type HistoryCache, JournalHistory } from "./history.ts";
+import type { ControllerLimits } from "./limits.ts";
+import { LiveSink } from "./sink.ts";
+import { TurnJournal, type TurnPosition } from "./turn-journal.ts";
+
+/** What turns of one controller share. */
+export interface TurnContext {
+  readonly store: JournalStore;
+  readonly models: ModelCatalog;
+  readonly deltas: DeltaHub;
+  readonly history: HistoryCache;
+  readonly ports: Ports;
+  readonly log: Log;
+  readonly limits: ControllerLimits;
+}
+
+/** A turn whose start is durable. */
+export interface TurnStart {
+  readonly executionId: ExecutionId;
+  readonly seed: SessionSeed;
+  readonly invocation: ExecInvocation;
+  readonly harness: HarnessEntry;
+  readonly descriptor: HarnessDescriptor;
+  /** The seq of its EXECUTION_START. */
+  readonly startSeq: Seq;
+  readonly position: TurnPosition;
+}
+
+/** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
+class TurnLimitError extends HoldfastError {}
+
+/** Ends a timer's span at once where a deadline lies further away than a timer can reach. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** A turn that runs on this host. */
+export class Turn implements RunningTurn {
+  readonly session: SessionUid;
+  readonly executionId: ExecutionId;
+  readonly startSeq: Seq;
+  readonly outcome: Promise<TurnOutcome>;
+  readonly #context: TurnContext;
+  readonly #start: TurnStart;
+  readonly #stamp: EventStamp;
+  readonly #journal: TurnJournal;
+  readonly #gate = new Gate();
+  #phase: "running" | "ending" = "running";
+  #deadline: Timer | undefined;
+  #limit: TurnLimitError | undefined;
+  #settle: (outcome: TurnOutcome) => void = () => undefined;
+
+  constructor(context: TurnContext, start: TurnStart) {
+    this.#context = context;
+    this.#start = start;
+    this.session = start.position.session;
+    this.executionId = start.executionId;
+    this.startSeq = start.startSeq;
+    this.#stamp = { executionId: start.executionId, clock: context.ports.clock };
+    this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
+    this.outcome = new Promise((resolve) => (this.#settle = resolve));
+  }
+
+  /** The fence under which the turn writes. */
+  get fence(): TurnJournal["fence"] {
+    return this.#journal.fence;
+  }
+
+  /** Drives the harness. Never rejects; the outcome tells how it went. */
+  async run(): Promise<void> {
+    this.#watchDeadline();
+    const sink = this.#newSink();
+    try {
+      const { harness } = await this.#start.harness.attach({
+        sessionUid: this.session,
+        fence: this.#journal.fence,
+        signal: this.#gate.signal,
+      });
+      this.#gate.pass();
+      await harness.run(this.#harnessStart(), sink, { signal: this.#gate.signal });
+    } catch (error) {
+      return this.#harnessThrew(error, sink);
+    }
+    if (this.#limit !== undefined) return this.#harnessThrew(this.#limit, sink);
+    await this.#leave(turnOverError(), () => this.#end("COMPLETED", []));
+  }
+
+  /** Stops the harness and records CANCEL and END in one append. Resolves with the outcome, whoever ended the turn. */
+  async cancel(reason: CancelReason): Promise<TurnOutcome> {
+    const fault = new HoldfastError("cancelled", `turn: it was cancelled (${reason})`);
+    await this.#leave(fault, () => this.#end("CANCELED", [cancelEvent(this.#stamp, reason, this.#start.seed.identity)]));
+    return this.outcome;
+  }
+
+  /** Stops the harness and leaves the turn without END, to be resumed. */
+  async interrupt(fault: HoldfastError): Promise<TurnOutcome> {
+    await this.#leave(fault, async () => {
+      await this.#journal.commit([], { release: true });
+      return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+    });
+    return this.outcome;
+  }
+
+  /** The session's lease was lost: nothing more may be written here. */
+  async lose(): Promise<void> {
+    const fault = new HoldfastError("aborted", "session: another host has taken it over; read the session, then retry");
+    this.#journal.close(fault);
+    await this.#leave(fault, async () => ({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq }));
+  }
+
+  #newSink(): LiveSink {
+    const { models, deltas, ports } = this.#context;
+    return new LiveSink({
+      executionId: this.executionId,
+      journal: this.#journal,
+      gate: this.#gate,
+      models,
+      deltas,
+      ports,
+      principal: this.#start.seed.identity,
+      earlyServing: actsThroughHostOnly(this.#start.descriptor),
+      admit: (count) => this.#admit(count),
+    });
+  }
+
+  #harnessStart(): Start {
+    const { seed, invocation, startSeq, executionId } = this.#start;
+    return {
+      executionId,
+      sessionUid: this.session,
+      config: invocation.config,
+      history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: this.#context.store, cache: this.#context.history }),
+      inputs: invocation.inputs,
+      identity: { principal: seed.identity },
+      resumeFromSeq: invocation.resumeFromSeq,
+      model: seed.model,
+    };
+  }
+
+  #admit(count: number): void {
+    const { turnRecordsMax } = this.#context.limits;
+    if (this.#journal.issuedSeq + count - this.startSeq + 1 < turnRecordsMax) return;
+    this.#limit ??= new TurnLimitError("resource_exhausted", `turn: it has reached its limit of ${turnRecordsMax} records`);
+    throw this.#limit;
+  }
+
+  async #harnessThrew(error: unknown, sink: LiveSink): Promise<void> {
+    if (this.#phase !== "running") return;
+    if (this.#journal.fault !== undefined) return this.#stopWriting(this.#journal.fault);
+    const failure = this.#limit ?? (error instanceof HarnessFailure ? error : undefined);
+    if (failure !== undefined) return this.#fail(failure);
+    const fault = harnessFault(error);
+    this.#logThrow(error, fault);
+    const recorded = error === sink.recordedFault;
+    const events = recorded ? [] : [errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#start.seed.identity)];
+    await this.#leave(turnOverError(), async () => {
+      await this.#journal.commit(events, { release: true });
+      return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+    });
+  }
+
+  async #fail(failure: HarnessFailure | TurnLimitError): Promise<void> {
+    const grpcCode = failure instanceof HarnessFailure ? failure.grpcCode : failure.facts.grpc;
+    const error = { grpcCode, description: failure.message.toWellFormed() };
+    await this.#leave(turnOverError(), () => this.#end("FAILED", [], error));
+  }
+
+  /** The store refused the turn: what was acknowledged stays, nothing is added. */
+  async #stopWriting(fault: HoldfastError): Promise<void> {
+    await this.#leave(fault, async () => ({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq }));
+  }
+
+  async #end(
+    state: EndState,
+    before: readonly NewEvent[],
+    error?: { readonly grpcCode: number; readonly description: string },
+  ): Promise<TurnOutcome> {
+    const end = endEvent(this.#stamp, state, error, this.#start.seed.identity);
+    const lastSeq = await this.#journal.commit([...before, end], { release: true });
+    return { kind: "ended", state, lastSeq };
+  }
+
+  /** Leaves the running phase, once: shuts the gate, waits for what is on its way, then writes the last append. */
+  async #leave(reason: HoldfastError, last: () => Promise<TurnOutcome>): Promise<void> {
+    if (this.#phase !== "running") return;
+    this.#phase = "ending";
+    this.#deadline?.cancel();
+    this.#gate.shut(reason);
+    try {
+      this.#settle(await last());
+    } catch (error) {
+      const fault = toHoldfastError(error);
+      this.#context.log.log("error", "a turn could not write its end", { session: this.session, code: fault.code });
+      this.#settle({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq });
+    }
+  }
+
+  #watchDeadline(): void {
+    const { deadlineMs } = this.#start.invocation;
+    if (deadlineMs === undefined) return;
+    const { clock } = this.#context.ports;
+    const leftMs = Math.max(0, deadlineMs - clock.nowMs());
+    this.#deadline = clock.after(Math.min(leftMs, TIMER_MS_MAX), () => {
+      if (clock.nowMs() < deadlineMs) this.#watchDeadline();
+      else void this.cancel("TIMEOUT");
+    });
+  }
+
+  /** A harness's own words may hold anything, so the log gets the error's name and where it was thrown, not its message. */
+  #logThrow(error: unknown, fault: HoldfastError): void {
+    const thrown = error instanceof Error ? error : undefined;
+    this.#context.log.log("warn", "a harness threw; its turn is interrupted", {
+      session: this.session,
+      execution: this.executionId,
+      harness: this.#start.harness.name,
+      code: fault.code,
+      error: thrown?.name ?? typeof error,
+      at: thrown?.stack?.split("\n").find((line) => line.trimStart().startsWith("at "))?.trim(),
+    });
+  }
+}
+
+/** Whether every tool of a harness is run by the host, so that the harness acts on the world through the host only. */
+function actsThroughHostOnly(descriptor: HarnessDescriptor): boolean {
+  return descriptor.tools.every(
+    (tool) => tool.mediation === Mediation.CONTROLLER_MEDIATED || tool.mediation === Mediation.REQUIRES_APPROVAL,
+  );
+}
+
+function harnessFault(error: unknown): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  return new HoldfastError("internal", "harness: it threw; the turn is interrupted and can be resumed", { cause: error });
+}

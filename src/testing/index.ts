@@ -1,0 +1,4 @@
+/** What tests of Holdfast and of its harnesses, stores and transports are made with. */
+
+export * from "./host.ts";
+export * from "./ports.ts";
