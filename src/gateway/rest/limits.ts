@@ -1,0 +1,22 @@
+/** The limits of the REST front door. Each is documented in `docs/rest.md` and tested at its edge. */
+
+export interface RestLimits {
+  /** Bytes of a request body; one more is 413. */
+  readonly bodyBytesMax: number;
+  /** Records of a JSON page when the caller names no number. */
+  readonly pageRecordsDefault: number;
+  /** Records of a JSON page at most; a larger `limit` is cut to it. */
+  readonly pageRecordsMax: number;
+  /** Bytes of stored records after which a JSON page ends, whatever its number of records. */
+  readonly pageBytesSoftMax: number;
+  /** Milliseconds of silence after which an event stream sends a comment, so that proxies keep it open. */
+  readonly heartbeatMs: number;
+}
+
+export const REST_LIMITS: RestLimits = {
+  bodyBytesMax: 4 * 1024 * 1024,
+  pageRecordsDefault: 256,
+  pageRecordsMax: 1000,
+  pageBytesSoftMax: 4 * 1024 * 1024,
+  heartbeatMs: 15_000,
+};

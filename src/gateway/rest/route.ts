@@ -1,0 +1,44 @@
+/** What a route is: one row of the table from which the app, its errors and its OpenAPI document are made. */
+
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { CallContext } from "../../service/contract.ts";
+import type { QueryParameters, QueryValues } from "./query.ts";
+
+/** A request as a handler sees it. */
+export interface RestCall {
+  readonly context: CallContext;
+  /** Aborts `context.signal`; an event stream does so when its client goes away. */
+  readonly abort: AbortController;
+  /** The uid in the path; "" in a route without one. */
+  readonly uid: string;
+  readonly query: QueryValues;
+  readonly headers: Headers;
+  /** The body's text; "" when there is none. */
+  readonly text: string;
+}
+
+/** What a route answers when it goes well. */
+export type Answer =
+  | { readonly kind: "message"; readonly status: 200 | 201; readonly schema: DescMessage; readonly description: string }
+  /** A JSON object that is no message of the protocol; `schema` is its JSON schema. */
+  | { readonly kind: "object"; readonly schema: Readonly<Record<string, unknown>>; readonly description: string }
+  | { readonly kind: "events"; readonly description: string };
+
+/** One route. */
+export interface Route {
+  readonly operationId: string;
+  readonly method: "GET" | "POST" | "DELETE";
+  /** With `{uid}` where a session is named. */
+  readonly path: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly query: QueryParameters;
+  /** The message that the body is read as; absent when the route takes no body. */
+  readonly body?: DescMessage;
+  /** Request headers that change the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly answers: readonly Answer[];
+  /** Served to anybody: without authentication. */
+  readonly open?: boolean;
+  handle(call: RestCall): Promise<Response>;
+}

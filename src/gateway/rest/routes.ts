@@ -1,0 +1,70 @@
+/** The table of routes. What is served, what is documented and what is refused with 405 all come from here. */
+
+import type { Log } from "../../base/ports.ts";
+import type { JournalService, SessionsService } from "../../service/contract.ts";
+import { liveRoutes } from "./live-routes.ts";
+import type { RestLimits } from "./limits.ts";
+import type { Route } from "./route.ts";
+import { sessionRoutes } from "./session-routes.ts";
+import { jsonResponse } from "./json.ts";
+
+/** Says whether the server can serve. */
+export interface HealthProbe {
+  /** Resolves when it can; rejects with the reason why it cannot. */
+  ready(options: { readonly signal: AbortSignal }): Promise<void>;
+}
+
+/** What the routes call. */
+export interface RouteDependencies {
+  readonly sessions: SessionsService;
+  readonly journal: JournalService;
+  readonly health: HealthProbe;
+  readonly limits: RestLimits;
+  readonly drain: AbortSignal;
+  readonly log: Log;
+}
+
+/** Every route of the REST front door but the OpenAPI document, which is made from these. */
+export function routesOf(dependencies: RouteDependencies): readonly Route[] {
+  return [...healthRoutes(dependencies.health), ...sessionRoutes(dependencies), ...liveRoutes(dependencies)];
+}
+
+const STATUS_SCHEMA = {
+  type: "object",
+  required: ["server", "status"],
+  properties: { server: { type: "string", const: "holdfast" }, status: { type: "string", const: "ok" } },
+};
+
+function statusOk(): Response {
+  return jsonResponse({ server: "holdfast", status: "ok" });
+}
+
+function healthRoutes(health: HealthProbe): readonly Route[] {
+  return [
+    {
+      operationId: "healthz",
+      method: "GET",
+      path: "/healthz",
+      summary: "Whether the process is alive",
+      description: "Answers as long as the process does, and says that it is Holdfast.",
+      query: {},
+      open: true,
+      answers: [{ kind: "object", schema: STATUS_SCHEMA, description: "The process is alive." }],
+      handle: () => Promise.resolve(statusOk()),
+    },
+    {
+      operationId: "readyz",
+      method: "GET",
+      path: "/readyz",
+      summary: "Whether the server can serve",
+      description: "503 while the journal cannot be used or the server is shutting down.",
+      query: {},
+      open: true,
+      answers: [{ kind: "object", schema: STATUS_SCHEMA, description: "The server takes calls." }],
+      async handle({ context }) {
+        await health.ready({ signal: context.signal });
+        return statusOk();
+      },
+    },
+  ];
+}

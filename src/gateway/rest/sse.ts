@@ -1,0 +1,108 @@
+/**
+ * Server-sent events: a live stream of a session over plain HTTP.
+ *
+ * Invariants:
+ * - `id:` is the seq of a record and stands on records only, so a client's `Last-Event-ID` is always a seq it has seen.
+ * - An event is taken from the service only when the reader asked for one: a slow client slows its stream, and nobody else's.
+ * - A stream that began ends with `event: end` or with `event: error`; one that just stops was cut, and can be picked up.
+ */
+
+import { HoldfastError } from "../../base/errors.ts";
+import type { Log } from "../../base/ports.ts";
+import type { StreamItem } from "../../service/contract.ts";
+import { deltaJson, recordJson, sessionJson } from "./json.ts";
+import { faultOf, problemOf } from "./problem.ts";
+
+/** The media type of an event stream. */
+export const SSE_TYPE = "text/event-stream";
+
+/** What a stream needs beside its items. */
+export interface SseOptions {
+  /** Aborted when the client goes away; the service sees it as its call's signal. */
+  readonly call: AbortController;
+  /** Fires when the server gives up open streams. */
+  readonly drain: AbortSignal;
+  readonly heartbeatMs: number;
+  readonly log: Log;
+}
+
+const HEADERS = { "content-type": SSE_TYPE, "x-accel-buffering": "no" };
+const ENCODER = new TextEncoder();
+const HEARTBEAT = ENCODER.encode(": keep-alive\n\n");
+
+/** The response that streams `items`, of which `first` was taken already. */
+export function sseResponse(
+  first: IteratorResult<StreamItem, void>,
+  items: AsyncGenerator<StreamItem, void, undefined>,
+  options: SseOptions,
+): Response {
+  const { call, drain, heartbeatMs } = options;
+  let taken: IteratorResult<StreamItem, void> | undefined = first;
+  let lastSeq = 0;
+  let heartbeat: NodeJS.Timeout | undefined;
+  const finish = (controller: ReadableStreamDefaultController<Uint8Array>, last: Uint8Array): void => {
+    clearInterval(heartbeat);
+    controller.enqueue(last);
+    controller.close();
+  };
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      heartbeat = setInterval(() => {
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(HEARTBEAT);
+      }, heartbeatMs);
+      heartbeat.unref();
+    },
+    async pull(controller) {
+      try {
+        const next = taken ?? (await items.next());
+        taken = undefined;
+        if (call.signal.aborted) return;
+        if (next.done !== true) {
+          if (next.value.kind === "record") lastSeq = next.value.record.seq;
+          return controller.enqueue(eventOf(next.value));
+        }
+        if (drain.aborted) throw drain.reason;
+        return finish(controller, frame("end", JSON.stringify({ last_seq: String(lastSeq) })));
+      } catch (thrown) {
+        if (call.signal.aborted) return;
+        finish(controller, errorEvent(thrown, options));
+      }
+    },
+    cancel() {
+      clearInterval(heartbeat);
+      call.abort();
+      // The abort lets a pending read settle; what it throws then is of no interest to anybody.
+      items.return().catch(() => undefined);
+    },
+  });
+  return new Response(body, { headers: HEADERS });
+}
+
+function eventOf(item: StreamItem): Uint8Array {
+  switch (item.kind) {
+    case "session":
+      return frame("session", JSON.stringify(sessionJson(item.session)));
+    case "record":
+      return frame("record", JSON.stringify(recordJson(item.record)), item.record.seq);
+    case "delta":
+      return frame("delta", JSON.stringify(deltaJson(item.delta)));
+  }
+}
+
+function errorEvent(thrown: unknown, options: SseOptions): Uint8Array {
+  const fault = options.drain.aborted
+    ? new HoldfastError("unavailable", "the server is shutting down; resume the stream after the last seq that was received")
+    : faultOf(thrown, options.call.signal);
+  if (fault.code === "internal") options.log.log("error", "a stream failed", { code: fault.code, fault: faultName(fault) });
+  return frame("error", JSON.stringify(problemOf(fault)));
+}
+
+function faultName(fault: HoldfastError): string {
+  return fault.cause instanceof Error ? fault.cause.name : fault.name;
+}
+
+/** One event. The data is JSON and so has no line break of its own. */
+function frame(event: string, data: string, id?: number): Uint8Array {
+  const idLine = id === undefined ? "" : `id: ${id}\n`;
+  return ENCODER.encode(`event: ${event}\n${idLine}data: ${data}\n\n`);
+}
