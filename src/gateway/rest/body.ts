@@ -1,6 +1,6 @@
 /** Reading a request body: its media type, its size and its text, each refused before anything is done with it. */
 
-import { invalidArgument, type HoldfastError } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { HttpRefusal } from "./problem.ts";
 
 /**
@@ -27,7 +27,9 @@ async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array
   let length = 0;
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw new HoldfastError("cancelled", "body: the client went away before it was sent", { cause: error });
+    });
     if (done) return Buffer.concat(chunks, length);
     length += value.length;
     if (length > bytesMax) {

@@ -41,7 +41,7 @@ async function openDoor(script: Script): Promise<Door> {
   const app = createRestApp({
     sessions: { ...script.sessions } as SessionsService,
     journal: { ...script.journal } as JournalService,
-    health: { ready: () => Promise.resolve() },
+    health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
     log: SILENT_LOG,
     authenticate: () => ({ identity: undefined }),
     loopbackOnly: true,
@@ -184,7 +184,7 @@ describe("a request that HTTP itself refuses", () => {
     const limit = 1000;
     const door = await openDoor({
       sessions: { createSession: async () => session() },
-      options: { limits: { bodyBytesMax: limit } },
+      options: { limits: { requestBytesMax: limit } },
     });
     expect(bodyOf(limit)).toHaveLength(limit);
     expect((await fetch(`${door.url}/v1/sessions`, post(bodyOf(limit)))).status).toBe(201);
@@ -293,6 +293,7 @@ describe("health", () => {
       ready: async () => {
         for (const fault of faults) throw fault;
       },
+      closing: new AbortController().signal,
     };
     const door = await openDoor({ options: { health } });
     expect(await (await fetch(`${door.url}/healthz`)).json()).toEqual({ server: "holdfast", status: "ok" });

@@ -8,7 +8,7 @@ async function ask(loopbackOnly: boolean, headers: Record<string, string>, metho
   const app = createRestApp({
     sessions: {} as SessionsService,
     journal: {} as JournalService,
-    health: { ready: () => Promise.resolve() },
+    health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
     log: SILENT_LOG,
     authenticate: () => ({ identity: undefined }),
     loopbackOnly,

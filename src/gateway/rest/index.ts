@@ -3,4 +3,3 @@
 export { createRestApp, type RestOptions } from "./app.ts";
 export { REST_LIMITS, type RestLimits } from "./limits.ts";
 export type { Problem } from "./problem.ts";
-export type { HealthProbe } from "./routes.ts";

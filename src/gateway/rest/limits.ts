@@ -1,8 +1,10 @@
-/** The limits of the REST front door. Each is documented in `docs/rest.md` and tested at its edge. */
+/** The limits that only the REST front door has. Each is documented in `docs/rest.md` and tested at its edge. */
+
+import { GATEWAY_LIMITS } from "../limits.ts";
 
 export interface RestLimits {
-  /** Bytes of a request body; one more is 413. */
-  readonly bodyBytesMax: number;
+  /** Bytes of a request body; one more is 413. The same number as a gRPC message's. */
+  readonly requestBytesMax: number;
   /** Records of a JSON page when the caller names no number. */
   readonly pageRecordsDefault: number;
   /** Records of a JSON page at most; a larger `limit` is cut to it. */
@@ -14,7 +16,7 @@ export interface RestLimits {
 }
 
 export const REST_LIMITS: RestLimits = {
-  bodyBytesMax: 4 * 1024 * 1024,
+  requestBytesMax: GATEWAY_LIMITS.requestBytesMax,
   pageRecordsDefault: 256,
   pageRecordsMax: 1000,
   pageBytesSoftMax: 4 * 1024 * 1024,

@@ -21,7 +21,6 @@ export interface LiveDependencies {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly limits: RestLimits;
-  readonly drain: AbortSignal;
   readonly log: Log;
 }
 
@@ -49,7 +48,7 @@ function execRoute(dependencies: LiveDependencies): Route {
     async handle(call) {
       requireEvents(call.headers);
       const request = decodeJsonText(ExecRequestSchema, call.text);
-      return stream(dependencies.sessions.exec(request, call.context), call, dependencies);
+      return stream("Exec", dependencies.sessions.exec(request, call.context), call, dependencies);
     },
   };
 }
@@ -68,7 +67,7 @@ function execSessionRoute(dependencies: LiveDependencies): Route {
       requireEvents(call.headers);
       const request = decodeJsonText(ExecRequestSchema, call.text);
       request.session = pathUid(call.uid, request.session);
-      return stream(dependencies.sessions.exec(request, call.context), call, dependencies);
+      return stream("Exec", dependencies.sessions.exec(request, call.context), call, dependencies);
     },
   };
 }
@@ -121,7 +120,7 @@ function recordsRoute(dependencies: LiveDependencies): Route {
         until: UNTIL[call.query.text("until")] ?? TailRequest_Until.UNSPECIFIED,
         omitDeltas: call.query.flag("omit_deltas"),
       });
-      return stream(dependencies.journal.tail(request, call.context), call, dependencies);
+      return stream("Tail", dependencies.journal.tail(request, call.context), call, dependencies);
     },
   };
 }
@@ -144,13 +143,15 @@ function cursorOf({ headers, query }: RestCall): bigint {
  * Waits for the first item, so that what is wrong with the request is an HTTP status; what goes wrong later is an event.
  */
 async function stream(
+  operation: string,
   items: AsyncGenerator<StreamItem, void, undefined>,
   call: RestCall,
   dependencies: LiveDependencies,
 ): Promise<Response> {
   const first = await items.next();
-  const { limits, drain, log } = dependencies;
-  return sseResponse(first, items, { call: call.abort, drain, heartbeatMs: limits.heartbeatMs, log });
+  const { limits, log } = dependencies;
+  const { onGone } = call;
+  return sseResponse(first, items, { operation, signal: call.context.signal, onGone, heartbeatMs: limits.heartbeatMs, log });
 }
 
 function wantsEvents(headers: Headers): boolean {

@@ -20,7 +20,7 @@ const app = createRestApp({
     replay: refuse,
   },
   journal: { tail: refuse, verify: refuse },
-  health: { ready: refuse },
+  health: { ready: refuse, closing: new AbortController().signal },
   log: SILENT_LOG,
   authenticate: () => ({ identity: undefined }),
   loopbackOnly: false,

@@ -7,7 +7,7 @@
  *   the code of the table that means the same to a caller.
  */
 
-import { HoldfastError, toHoldfastError, type ErrorCode } from "../../base/errors.ts";
+import { HoldfastError, type ErrorCode } from "../../base/errors.ts";
 
 /** The media type of a problem document. */
 export const PROBLEM_TYPE = "application/problem+json";
@@ -62,13 +62,4 @@ export function problemResponse(error: HoldfastError): Response {
   if (error.code === "unauthenticated") headers["www-authenticate"] = "Bearer";
   if (error instanceof HttpRefusal) Object.assign(headers, error.headers);
   return new Response(JSON.stringify(problem), { status: problem.status, headers });
-}
-
-/** Whatever was thrown, as a HoldfastError; what a caller's own abort threw is `cancelled`. */
-export function faultOf(thrown: unknown, signal: AbortSignal): HoldfastError {
-  if (thrown instanceof HoldfastError) return thrown;
-  if (signal.aborted && (thrown === signal.reason || (thrown instanceof Error && thrown.name === "AbortError"))) {
-    return new HoldfastError("cancelled", "the caller went away before the answer was ready", { cause: thrown });
-  }
-  return toHoldfastError(thrown);
 }

@@ -7,8 +7,8 @@ import type { QueryParameters, QueryValues } from "./query.ts";
 /** A request as a handler sees it. */
 export interface RestCall {
   readonly context: CallContext;
-  /** Aborts `context.signal`; an event stream does so when its client goes away. */
-  readonly abort: AbortController;
+  /** Fires `context.signal`: an event stream calls it when its client goes away. */
+  readonly onGone: () => void;
   /** The uid in the path; "" in a route without one. */
   readonly uid: string;
   readonly query: QueryValues;

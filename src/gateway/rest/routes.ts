@@ -2,25 +2,19 @@
 
 import type { Log } from "../../base/ports.ts";
 import type { JournalService, SessionsService } from "../../service/contract.ts";
+import type { Health } from "../contract.ts";
 import { liveRoutes } from "./live-routes.ts";
 import type { RestLimits } from "./limits.ts";
 import type { Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { jsonResponse } from "./json.ts";
 
-/** Says whether the server can serve. */
-export interface HealthProbe {
-  /** Resolves when it can; rejects with the reason why it cannot. */
-  ready(options: { readonly signal: AbortSignal }): Promise<void>;
-}
-
 /** What the routes call. */
 export interface RouteDependencies {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
-  readonly health: HealthProbe;
+  readonly health: Pick<Health, "ready">;
   readonly limits: RestLimits;
-  readonly drain: AbortSignal;
   readonly log: Log;
 }
 
@@ -39,7 +33,7 @@ function statusOk(): Response {
   return jsonResponse({ server: "holdfast", status: "ok" });
 }
 
-function healthRoutes(health: HealthProbe): readonly Route[] {
+function healthRoutes(health: Pick<Health, "ready">): readonly Route[] {
   return [
     {
       operationId: "healthz",

@@ -7,21 +7,23 @@
  * - A stream that began ends with `event: end` or with `event: error`; one that just stops was cut, and can be picked up.
  */
 
-import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
 import type { StreamItem } from "../../service/contract.ts";
+import { reported } from "../fault.ts";
 import { deltaJson, recordJson, sessionJson } from "./json.ts";
-import { faultOf, problemOf } from "./problem.ts";
+import { problemOf } from "./problem.ts";
 
 /** The media type of an event stream. */
 export const SSE_TYPE = "text/event-stream";
 
 /** What a stream needs beside its items. */
 export interface SseOptions {
-  /** Aborted when the client goes away; the service sees it as its call's signal. */
-  readonly call: AbortController;
-  /** Fires when the server gives up open streams. */
-  readonly drain: AbortSignal;
+  /** What the call is named in the log. */
+  readonly operation: string;
+  /** The call's signal: fires when the client goes away or the server closes. */
+  readonly signal: AbortSignal;
+  /** Called when the client goes away. */
+  readonly onGone: () => void;
   readonly heartbeatMs: number;
   readonly log: Log;
 }
@@ -36,7 +38,8 @@ export function sseResponse(
   items: AsyncGenerator<StreamItem, void, undefined>,
   options: SseOptions,
 ): Response {
-  const { call, drain, heartbeatMs } = options;
+  const { signal, heartbeatMs } = options;
+  let gone = false;
   let taken: IteratorResult<StreamItem, void> | undefined = first;
   let lastSeq = 0;
   let heartbeat: NodeJS.Timeout | undefined;
@@ -56,21 +59,21 @@ export function sseResponse(
       try {
         const next = taken ?? (await items.next());
         taken = undefined;
-        if (call.signal.aborted) return;
+        if (gone) return;
         if (next.done !== true) {
           if (next.value.kind === "record") lastSeq = next.value.record.seq;
           return controller.enqueue(eventOf(next.value));
         }
-        if (drain.aborted) throw drain.reason;
+        signal.throwIfAborted();
         return finish(controller, frame("end", JSON.stringify({ last_seq: String(lastSeq) })));
       } catch (thrown) {
-        if (call.signal.aborted) return;
-        finish(controller, errorEvent(thrown, options));
+        if (!gone) finish(controller, errorEvent(thrown, options));
       }
     },
     cancel() {
       clearInterval(heartbeat);
-      call.abort();
+      gone = true;
+      options.onGone();
       // The abort lets a pending read settle; what it throws then is of no interest to anybody.
       items.return().catch(() => undefined);
     },
@@ -89,16 +92,8 @@ function eventOf(item: StreamItem): Uint8Array {
   }
 }
 
-function errorEvent(thrown: unknown, options: SseOptions): Uint8Array {
-  const fault = options.drain.aborted
-    ? new HoldfastError("unavailable", "the server is shutting down; resume the stream after the last seq that was received")
-    : faultOf(thrown, options.call.signal);
-  if (fault.code === "internal") options.log.log("error", "a stream failed", { code: fault.code, fault: faultName(fault) });
-  return frame("error", JSON.stringify(problemOf(fault)));
-}
-
-function faultName(fault: HoldfastError): string {
-  return fault.cause instanceof Error ? fault.cause.name : fault.name;
+function errorEvent(thrown: unknown, { operation, log }: SseOptions): Uint8Array {
+  return frame("error", JSON.stringify(problemOf(reported(thrown, operation, log))));
 }
 
 /** One event. The data is JSON and so has no line break of its own. */

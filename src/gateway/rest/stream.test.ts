@@ -39,7 +39,7 @@ async function openDoor(script: Script): Promise<Door> {
   const app = createRestApp({
     sessions: { ...script.sessions } as SessionsService,
     journal: { ...script.journal } as JournalService,
-    health: { ready: () => Promise.resolve() },
+    health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
     log: SILENT_LOG,
     authenticate: () => ({ identity: undefined }),
     loopbackOnly: true,
@@ -257,13 +257,14 @@ describe("an event stream", () => {
   });
 
   it("ends with UNAVAILABLE when the server gives it up", async () => {
-    const drain = new AbortController();
-    const door = await openDoor({ options: { drain: drain.signal }, journal: { tail: (_, context) => quiet(context) } });
+    const closing = new AbortController();
+    const health = { ready: () => Promise.resolve(), closing: closing.signal };
+    const door = await openDoor({ options: { health }, journal: { tail: (_, context) => quiet(context) } });
     const response = await fetch(`${door.url}/v1/sessions/u/records`, { headers: { accept: "text/event-stream" } });
     const seen: SseEvent[] = [];
     for await (const event of eventsOf(response)) {
       seen.push(event);
-      if (event.event === "session") drain.abort(new HoldfastError("unavailable", "draining"));
+      if (event.event === "session") closing.abort(new HoldfastError("unavailable", "the server is shutting down"));
     }
     expect(seen.map(({ event }) => event)).toEqual(["session", "error"]);
     expect(seen[1]!.data).toMatchObject({ code: "unavailable" });
