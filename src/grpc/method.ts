@@ -1,7 +1,7 @@
 /** Method definitions for grpc-js, made from the generated service descriptors. */
 
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
-import type { ClientMethodDefinition, ServerMethodDefinition } from "./grpc-js.ts";
+import type { MethodDefinition } from "@grpc/grpc-js";
 import { asBuffer, deserializerOf, serializerOf, type Encodable } from "./codec.ts";
 
 /** The descriptor of a method whose messages are known, as `Sessions.method.exec` is. */
@@ -9,6 +9,12 @@ export type MethodDesc<Input extends DescMessage, Output extends DescMessage> = 
   readonly input: Input;
   readonly output: Output;
 };
+
+/** What a client needs of a method. */
+export type ClientMethodDefinition<Request, Response> = Pick<
+  MethodDefinition<Request, Response>,
+  "path" | "requestStream" | "responseStream" | "requestSerialize" | "responseDeserialize"
+>;
 
 /** The `:path` of a method. */
 export function pathOf(method: DescMethod): string {
@@ -43,16 +49,15 @@ export function rawClientMethod<Input extends DescMessage>(
 }
 
 /**
- * A method as a server serves it. Requests reach the handler as bytes, because grpc-js answers INTERNAL for a request that it
- * cannot decode, where INVALID_ARGUMENT is right.
+ * A method whose requests and responses are bytes on both sides. Servers use it: grpc-js answers INTERNAL for a request that it
+ * cannot decode, where INVALID_ARGUMENT is right, and a record that is stored as bytes is sent as it is.
  */
-export function serverMethod<Output extends DescMessage>(
-  method: MethodDesc<DescMessage, Output>,
-): ServerMethodDefinition<Uint8Array, Encodable<Output>> {
-  return { ...shapeOf(method), requestDeserialize: (bytes) => bytes, responseSerialize: serializerOf(method.output) };
-}
-
-/** A method whose requests and responses are bytes on both sides: for a method that answers nothing but an error. */
-export function rawServerMethod(method: DescMethod): ServerMethodDefinition<Uint8Array, Uint8Array> {
-  return { ...shapeOf(method), requestDeserialize: (bytes) => bytes, responseSerialize: asBuffer };
+export function rawMethod(method: DescMethod): MethodDefinition<Uint8Array, Uint8Array> {
+  return {
+    ...shapeOf(method),
+    requestSerialize: asBuffer,
+    requestDeserialize: (bytes) => bytes,
+    responseSerialize: asBuffer,
+    responseDeserialize: (bytes) => bytes,
+  };
 }

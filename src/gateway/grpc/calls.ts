@@ -1,0 +1,118 @@
+/**
+ * What every gRPC call begins and ends with: its caller, its signal, its place among the open calls.
+ *
+ * Invariants:
+ * - A call is answered exactly once, whatever its handler throws. grpc-js hangs a call whose handler threw, and announces a cancel
+ *   after a normal end too; so each call has a finished flag of its own.
+ * - The signal of a call fires when its client went away, its deadline passed, or the server closes. It does not fire after
+ *   the call was answered.
+ */
+
+import type { Metadata } from "@grpc/grpc-js";
+import { HoldfastError, type Log } from "../../base/index.ts";
+import type { CallContext } from "../../service/contract.ts";
+import type { Authenticate, Health } from "../contract.ts";
+import type { GatewayLimits } from "../limits.ts";
+
+/** The part of grpc-js's call objects that all kinds of calls share. */
+export interface AnyCall {
+  readonly metadata: Metadata;
+  readonly cancelled: boolean;
+  getPath(): string;
+  once(event: "cancelled", listener: () => void): unknown;
+}
+
+/** Health and reflection answer callers without a token: orchestrators have none, and the schema is published with the source. */
+const PUBLIC_PATH = /^\/grpc\.(health|reflection)\./;
+
+/** What the calls of one server share. */
+export interface CallOptions {
+  readonly authenticate: Authenticate;
+  readonly health: Health;
+  readonly log: Log;
+  readonly limits: GatewayLimits;
+}
+
+/** One call that has not been answered. */
+export interface OpenCall {
+  /** The method, for logs. */
+  readonly path: string;
+  readonly signal: AbortSignal;
+  /** Who calls. Throws UNAUTHENTICATED; RESOURCE_EXHAUSTED for too much metadata. */
+  admit(): CallContext;
+  /** True once, for whoever answers the call. */
+  finish(): boolean;
+}
+
+/** The open calls of a server. */
+export class OpenCalls {
+  readonly options: CallOptions;
+  readonly #open = new Set<AbortController>();
+  #onIdle: () => void = () => undefined;
+
+  constructor(options: CallOptions) {
+    this.options = options;
+    options.health.closing.addEventListener("abort", () => {
+      for (const call of this.#open) call.abort(options.health.closing.reason);
+    });
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /** Resolves when no call is open. */
+  async idle(): Promise<void> {
+    if (this.#open.size > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+  }
+
+  /** Takes a call in; it must be finished. */
+  open(call: AnyCall): OpenCall {
+    const controller = new AbortController();
+    const { closing } = this.options.health;
+    this.#open.add(controller);
+    if (closing.aborted) controller.abort(closing.reason);
+    call.once("cancelled", () => {
+      if (this.#open.has(controller)) controller.abort(clientGone());
+    });
+    if (call.cancelled) controller.abort(clientGone());
+    return {
+      path: call.getPath(),
+      signal: controller.signal,
+      admit: () => this.#admit(call, controller.signal),
+      finish: () => this.#finish(controller),
+    };
+  }
+
+  #finish(controller: AbortController): boolean {
+    const wasOpen = this.#open.delete(controller);
+    if (this.#open.size === 0) this.#onIdle();
+    return wasOpen;
+  }
+
+  #admit(call: AnyCall, signal: AbortSignal): CallContext {
+    const { authenticate, limits } = this.options;
+    const bytes = metadataBytes(call.metadata);
+    if (bytes > limits.metadataBytesMax) {
+      throw new HoldfastError("resource_exhausted", `metadata: takes ${bytes} bytes; at most ${limits.metadataBytesMax} are allowed`, {
+        field: "metadata",
+      });
+    }
+    if (PUBLIC_PATH.test(call.getPath())) return { caller: { identity: undefined }, signal };
+    const [authorization] = call.metadata.get("authorization");
+    return { caller: authenticate(typeof authorization === "string" ? authorization : undefined), signal };
+  }
+}
+
+function clientGone(): HoldfastError {
+  return new HoldfastError("cancelled", "the client cancelled the call, went away, or its deadline passed");
+}
+
+/** Keys and values, each pair with the 32 bytes that HTTP/2 counts for it. */
+function metadataBytes(metadata: Metadata): number {
+  let bytes = 0;
+  for (const [key, values] of Object.entries(metadata.toHttp2Headers())) {
+    for (const value of Array.isArray(values) ? values : [values]) bytes += key.length + String(value ?? "").length + 32;
+  }
+  return bytes;
+}

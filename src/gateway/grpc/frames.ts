@@ -1,0 +1,26 @@
+/** Frames of live streams as bytes. A record's stored bytes are wrapped, never decoded. */
+
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ExecUpdateSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { wrapRecord } from "../../grpc/index.ts";
+import type { StoredRecord } from "../../journal/index.ts";
+import type { StreamItem } from "../../service/contract.ts";
+
+/** The update that carries `item`. ExecUpdate and TailUpdate have the same fields, so this is both. */
+export function* updateBytes(item: StreamItem): Generator<Uint8Array> {
+  switch (item.kind) {
+    case "record":
+      yield wrapRecord(item.record.bytes);
+      return;
+    case "delta":
+      yield toBinary(ExecUpdateSchema, create(ExecUpdateSchema, { update: { case: "delta", value: item.delta } }));
+      return;
+    case "session":
+      yield toBinary(ExecUpdateSchema, create(ExecUpdateSchema, { update: { case: "session", value: item.session } }));
+  }
+}
+
+/** The records of a page, as they are stored. */
+export function* recordBytes(page: readonly StoredRecord[]): Generator<Uint8Array> {
+  for (const record of page) yield record.bytes;
+}

@@ -1,0 +1,122 @@
+/** The gRPC front door: which services it has and how it takes connections. It listens to nothing itself. */
+
+import type { Duplex } from "node:stream";
+import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { DescService } from "@bufbuild/protobuf";
+import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
+import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
+import { Health as HealthProtocol } from "../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { rawMethod } from "../../grpc/index.ts";
+import type { JournalService, SessionsService } from "../../service/contract.ts";
+import { GATEWAY_LIMITS } from "../limits.ts";
+import { OpenCalls, type CallOptions } from "./calls.ts";
+import { ServedFiles } from "./files.ts";
+import { recordBytes, updateBytes } from "./frames.ts";
+import { createHealthService, healthBytes } from "./health.ts";
+import { serveReflection } from "./reflection.ts";
+import { serveStream } from "./streaming.ts";
+import { serveUnary, serveUnimplemented } from "./unary.ts";
+
+export interface GrpcServerOptions extends Omit<CallOptions, "limits"> {
+  readonly sessions: SessionsService;
+  readonly journal: JournalService;
+  readonly limits?: Partial<CallOptions["limits"]> | undefined;
+}
+
+/** A gRPC server over sockets that somebody else accepted. */
+export interface GrpcServer {
+  /** Serves a connection whose first bytes are HTTP/2's preface, unread. */
+  accept(connection: Duplex): void;
+  /** Calls that have not been answered. */
+  readonly openCalls: number;
+  /**
+   * Ends the server. `Health.closing` must have fired, so that open streams end with its reason; what is still open after
+   * `graceMs` is cut off.
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+/** The services that callers see, and that health is kept for. */
+export const SERVICES: readonly DescService[] = [Sessions, Journal, HealthProtocol, ServerReflection, ServerReflectionAlpha];
+
+/** Creates the gRPC front door. */
+export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
+  const limits = { ...GATEWAY_LIMITS, ...options.limits };
+  const calls = new OpenCalls({ ...options, limits });
+  const server = new Server({
+    "grpc.max_receive_message_length": limits.requestBytesMax,
+    // What is sent was bounded when it was recorded.
+    "grpc.max_send_message_length": -1,
+    "grpc.max_concurrent_streams": limits.streamsPerConnectionMax,
+    "grpc.keepalive_time_ms": limits.keepaliveIntervalMs,
+    "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
+    "grpc.enable_channelz": 0,
+  });
+  addService(server, Sessions, sessionsHandlers(calls, options.sessions));
+  addService(server, Journal, journalHandlers(calls, options.journal));
+  addService(server, HealthProtocol, healthHandlers(calls));
+  const reflection = { ServerReflectionInfo: serveReflection(calls, new ServedFiles(SERVICES)) };
+  addService(server, ServerReflection, reflection);
+  addService(server, ServerReflectionAlpha, reflection);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  return {
+    accept: (connection) => injector.injectConnection(connection),
+    get openCalls() {
+      return calls.count;
+    },
+    close: (graceMs) => close(server, calls, graceMs),
+  };
+}
+
+/** Binds every method of a service; the handlers take and answer bytes. */
+function addService(server: Server, service: DescService, handlers: UntypedServiceImplementation): void {
+  server.addService(Object.fromEntries(service.methods.map((method) => [method.name, rawMethod(method)])), handlers);
+}
+
+function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedServiceImplementation {
+  const { method } = Sessions;
+  return {
+    CreateSession: serveUnary(calls, method.createSession, (request, context) => sessions.createSession(request, context)),
+    GetSession: serveUnary(calls, method.getSession, (request, context) => sessions.getSession(request, context)),
+    ListSessions: serveUnary(calls, method.listSessions, (request, context) => sessions.listSessions(request, context)),
+    DeleteSession: serveUnary(calls, method.deleteSession, (request, context) => sessions.deleteSession(request, context)),
+    Cancel: serveUnary(calls, method.cancel, (request, context) => sessions.cancel(request, context)),
+    Exec: serveStream(calls, method.exec, { open: (request, context) => sessions.exec(request, context), encode: updateBytes }),
+    Replay: serveStream(calls, method.replay, { open: (request, context) => sessions.replay(request, context), encode: recordBytes }),
+    Approve: serveUnimplemented("Approve"),
+    Suspend: serveUnimplemented("Suspend"),
+    Resume: serveUnimplemented("Resume"),
+    Fork: serveUnimplemented("Fork"),
+  };
+}
+
+function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServiceImplementation {
+  const { method } = Journal;
+  return {
+    Tail: serveStream(calls, method.tail, { open: (request, context) => journal.tail(request, context), encode: updateBytes }),
+    Verify: serveUnary(calls, method.verify, (request, context) => journal.verify(request, context)),
+  };
+}
+
+function healthHandlers(calls: OpenCalls): UntypedServiceImplementation {
+  const { method } = HealthProtocol;
+  const health = createHealthService(
+    calls.options.health,
+    SERVICES.map((service) => service.typeName),
+  );
+  return {
+    Check: serveUnary(calls, method.check, (request) => health.check(request)),
+    Watch: serveStream(calls, method.watch, { open: (request, { signal }) => health.watch(request, signal), encode: healthBytes }),
+  };
+}
+
+/** grpc-js answers CANCELLED for what is open when it drains; so open calls get to end by themselves first. */
+async function close(server: Server, calls: OpenCalls, graceMs: number): Promise<void> {
+  const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
+  await Promise.race([calls.idle(), grace]);
+  const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  await Promise.race([drained, grace]);
+  server.forceShutdown();
+}

@@ -1,0 +1,68 @@
+/** Server-streaming calls: one request, a stream of messages, one status. */
+
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { handleServerStreamingCall, ServerWritableStream } from "@grpc/grpc-js";
+import { statusOf, type MethodDesc } from "../../grpc/index.ts";
+import type { CallContext } from "../../service/contract.ts";
+import { reported } from "../fault.ts";
+import type { OpenCall, OpenCalls } from "./calls.ts";
+import { Outbox } from "./outbox.ts";
+import { decodeRequest } from "./wire.ts";
+
+/** A handler of server-streaming calls. Its items are encoded one by one, a page of records message by message. */
+export interface StreamHandler<Input extends DescMessage, Item> {
+  open(request: MessageShape<Input>, context: CallContext): AsyncIterable<Item>;
+  /** The encoded messages of an item. */
+  encode(item: Item): Iterable<Uint8Array>;
+}
+
+/** The grpc-js handler of a method. */
+export function serveStream<Input extends DescMessage, Item>(
+  calls: OpenCalls,
+  method: MethodDesc<Input, DescMessage>,
+  handler: StreamHandler<Input, Item>,
+): handleServerStreamingCall<Uint8Array, Uint8Array> {
+  return (call) => {
+    const open = calls.open(call);
+    void answer(calls, open, call, () => {
+      const context = open.admit();
+      return handler.open(decodeRequest(method.input, call.request), context);
+    }, handler.encode);
+  };
+}
+
+async function answer<Item>(
+  calls: OpenCalls,
+  open: OpenCall,
+  call: ServerWritableStream<Uint8Array, Uint8Array>,
+  start: () => AsyncIterable<Item>,
+  encode: (item: Item) => Iterable<Uint8Array>,
+): Promise<void> {
+  try {
+    const outbox = new Outbox(call, calls.options.limits.streamBufferBytesMax, open.signal);
+    await pump(start(), encode, outbox, open.signal);
+    open.signal.throwIfAborted();
+    if (open.finish()) call.end();
+  } catch (error) {
+    const status = statusOf(reported(error, open.path, calls.options.log));
+    // grpc-js sends the status of an 'error' event after the messages that were written before it.
+    if (open.finish()) call.emit("error", status);
+  }
+}
+
+/** Sends items until the source ends, the reader is gone, or an error. */
+async function pump<Item>(
+  source: AsyncIterable<Item>,
+  encode: (item: Item) => Iterable<Uint8Array>,
+  outbox: Outbox,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const item of source) {
+    for (const message of encode(item)) {
+      if (signal.aborted) return;
+      const roomAgain = outbox.send(message);
+      if (roomAgain !== undefined) await roomAgain;
+    }
+    if (signal.aborted) return;
+  }
+}
