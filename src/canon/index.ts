@@ -1,14 +1,17 @@
 /** Canonical bytes and hashes, exactly as `docs/canonical-form.md` states them. Pure and browser-safe. */
 
-import type { Fence, Seq } from "../base/ids.ts";
-import type { Digest } from "../base/ports.ts";
-import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
-
-export declare function contentHash(record: { event: Event; prevHash: string; seq: Seq }, digest: Digest): string;
-export declare function encodeLogRecord(record: {
-  seq: Seq;
-  prevHash: string;
-  contentHash: string;
-  fence: Fence;
-  event: Event;
-}): Uint8Array;
+export { replaceLoneSurrogates } from "./checked-leaves.ts";
+export { decodeLogRecord } from "./decode.ts";
+export { encodeEvent, encodeLogRecord, type RecordFields } from "./encode.ts";
+export { canonicalEvent } from "./event-text.ts";
+export { canonicalJson, canonicalRecord, contentHash, specDigest, type HashedRecord } from "./hash.ts";
+export { inputHash, inputHashJson, type HashedRequest } from "./input-hash.ts";
+export {
+  normaliseEvent,
+  normaliseMessage,
+  normaliseToolCall,
+  normaliseToolResult,
+  wellFormedMessage,
+  wellFormedToolResult,
+} from "./normalise.ts";
+export { wireFaultOf } from "./wire-fault.ts";

@@ -1,0 +1,106 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LogRecordSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { logRecord } from "../testing/events.ts";
+import { decodeLogRecord, wireFaultOf } from "./index.ts";
+
+/** One length-delimited field. */
+function field(number: number, ...contents: Uint8Array[]): Buffer {
+  const content = Buffer.concat(contents);
+  return Buffer.concat([varint((number << 3) | 2), varint(content.length), content]);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  for (; value >= 0x80; value >>>= 7) bytes.push((value & 0x7f) | 0x80);
+  return Buffer.from([...bytes, value]);
+}
+
+/** A record whose event is a tool call with `struct` for its arguments. */
+function recordWithArgs(struct: Uint8Array): Uint8Array {
+  return field(5, field(10, field(3, struct)));
+}
+
+describe("bytes of a record", () => {
+  it("have no fault, whatever the record", () => {
+    fc.assert(
+      fc.property(logRecord(), (record) => {
+        expect(wireFaultOf(toBinary(LogRecordSchema, record))).toBeUndefined();
+      }),
+      { seed: 21, numRuns: 2000 },
+    );
+  });
+
+  it("may come in an order and a form that we do not write, and then read the same", () => {
+    const long = Buffer.from([(1 << 3) | 0, 0x85, 0x80, 0x00]);
+    const odd = Buffer.concat([field(5, field(2, Buffer.from("first"))), field(5, field(2, Buffer.from("last"))), long]);
+    expect(wireFaultOf(odd)).toBeUndefined();
+    const record = decodeLogRecord(odd);
+    expect(record.seq).toBe(5n);
+    expect(record.event?.executionId).toBe("last");
+  });
+
+  it("are at fault for a field that this version does not know, at any depth", () => {
+    const more = Buffer.from([(15 << 3) | 0, 1]);
+    const known = toBinary(LogRecordSchema, create(LogRecordSchema, { seq: 1n, event: { executionId: "e" } }));
+    const cases = [
+      Buffer.concat([known, more]),
+      field(5, field(18, more)),
+      recordWithArgs(more),
+      recordWithArgs(field(1, field(1, Buffer.from("k")), field(2, Buffer.from([4 << 3, 1])), more)),
+      recordWithArgs(field(1, field(1, Buffer.from("k")), field(2, Buffer.from([4 << 3, 1]), more))),
+      field(5, field(9, field(2, field(1, Buffer.from("k")), more))),
+      field(5, field(8, field(2, field(1, more)))),
+    ];
+    // The library reads all of them; a few leave no trace in what it returns.
+    for (const bytes of cases) {
+      expect(() => decodeLogRecord(bytes)).not.toThrow();
+      expect(wireFaultOf(bytes)).toMatch(/does not know/);
+    }
+  });
+
+  it("are at fault for a field of the wrong wire type, which the library would take for the right one", () => {
+    const bytes = field(5, Buffer.from([(2 << 3) | 0, 1, 0x41]));
+    expect(decodeLogRecord(bytes).event?.executionId).toBe("A");
+    expect(wireFaultOf(bytes)).toMatch(/wrong wire type/);
+  });
+
+  it("are at fault for a group", () => {
+    expect(wireFaultOf(new Uint8Array([(5 << 3) | 3, (5 << 3) | 4]))).toMatch(/wrong wire type/);
+  });
+
+  it("are at fault for a value without a kind, which the library would take for null", () => {
+    const none = create(ValueSchema);
+    const structs = [
+      create(StructSchema, { fields: { k: none } }),
+      create(StructSchema, { fields: { k: { kind: { case: "listValue", value: create(ListValueSchema, { values: [none] }) } } } }),
+      create(StructSchema, { fields: { k: { kind: { case: "structValue", value: { fields: { inner: none } } } } } }),
+    ];
+    for (const struct of structs) expect(wireFaultOf(recordWithArgs(toBinary(StructSchema, struct)))).toMatch(/without a kind/);
+    const withoutValue = recordWithArgs(field(1, field(1, Buffer.from("k"))));
+    expect(decodeLogRecord(withoutValue).event?.body).toMatchObject({ value: { args: { k: null } } });
+    expect(wireFaultOf(withoutValue)).toMatch(/without a kind/);
+  });
+
+  it("are at fault when they end in the middle of a field", () => {
+    const bytes = toBinary(LogRecordSchema, create(LogRecordSchema, { event: { ts: { seconds: 300n }, executionId: "e" } }));
+    for (let length = 1; length < bytes.length; length++) {
+      expect(wireFaultOf(bytes.subarray(0, length)), `cut at ${length}`).toMatch(/middle of a field/);
+    }
+    expect(wireFaultOf(new Uint8Array(12).fill(0xff))).toMatch(/middle of a field/);
+  });
+
+  it("are at fault when nested deeper than the library reads", () => {
+    let part = Buffer.alloc(0);
+    let depth = 3;
+    const nest = (inner: Buffer): Buffer => field(4, field(5, inner));
+    for (; depth + 2 <= 99; depth += 2) part = nest(part);
+    const record = (parts: Buffer): Buffer => field(5, field(8, field(2, parts)));
+    expect(wireFaultOf(record(part))).toBeUndefined();
+    expect(() => decodeLogRecord(record(part))).not.toThrow();
+    expect(wireFaultOf(record(nest(part)))).toMatch(/too deeply/);
+    expect(() => decodeLogRecord(record(nest(part)))).toThrow(expect.objectContaining({ code: "data_loss" }));
+  });
+});
