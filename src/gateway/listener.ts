@@ -68,6 +68,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.maxConnections = limits.connectionsMax;
   server.on("drop", () => log.log("warn", "a connection was refused: too many are open", { connectionsMax: limits.connectionsMax }));
   const port = await bind(server, options);
+  const closed = new Promise<void>((resolve) => server.once("close", resolve));
   const stop = (): void => {
     if (server.listening) server.close();
     for (const socket of undecided) socket.destroy();
@@ -76,14 +77,10 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     host: options.host,
     port,
     get connections() {
-      return sockets.size;
+      return [...sockets].filter((socket) => !socket.destroyed).length;
     },
     stop,
     async close() {
-      const closed = new Promise<void>((resolve) => {
-        if (!server.listening && sockets.size === 0) resolve();
-        else server.once("close", () => resolve());
-      });
       stop();
       for (const socket of sockets) socket.destroy();
       await closed;
