@@ -1,0 +1,3 @@
+/** Placement: which harness serves a session, and where. */
+
+export * from "./catalog.ts";
