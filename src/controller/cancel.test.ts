@@ -192,7 +192,7 @@ describe("losing the lease", () => {
 describe("shutting a host down", () => {
   it("takes no new turns, lets running ones finish, and interrupts what is left so that it can be resumed", async () => {
     const gates = new Map<string, () => void>();
-    const { newHost } = setup(
+    const { newHost, ports } = setup(
       testHarness(async (start, sink) => {
         await new Promise<void>((resolve) => gates.set(start.sessionUid, resolve));
         await sink.output("finished");
@@ -202,8 +202,10 @@ describe("shutting a host down", () => {
     const [quick, stuck] = [await host.createSession(), await host.createSession()];
     const turns = [await host.begin(quick, []), await host.begin(stuck, [])];
     await expect.poll(() => gates.size).toBe(2);
-    const down = host.controller.shutdown({ graceMs: 0 });
+    const down = host.controller.shutdown({ graceMs: 1_000 });
     gates.get(quick)?.();
+    expect(await turns[0]?.outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    ports.clock.advance(1_000);
     await down;
     await expect(host.begin(quick, [])).rejects.toMatchObject({ code: "unavailable" });
     expect(await turns[1]?.outcome).toMatchObject({ kind: "interrupted", error: { code: "unavailable" } });

@@ -123,17 +123,21 @@ class HostController implements Controller {
 
   async shutdown(options: { readonly graceMs: number }): Promise<void> {
     this.#closing = true;
-    const { clock } = this.#options.ports;
-    const done = new AbortController();
-    const grace = clock.sleep(options.graceMs, { signal: done.signal }).catch(() => undefined);
-    await Promise.race([Promise.all(this.#running.all().map((turn) => turn.outcome)), grace]);
-    done.abort();
+    if (options.graceMs > 0) await this.#drain(options.graceMs);
     await Promise.all(this.#running.all().map((turn) => turn.interrupt(closingError())));
     this.#running.stop();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shutdown({ graceMs: 0 });
+  }
+
+  /** Waits until every running turn has ended, or the grace is over. */
+  async #drain(graceMs: number): Promise<void> {
+    const done = new AbortController();
+    const grace = this.#options.ports.clock.sleep(graceMs, { signal: done.signal }).catch(() => undefined);
+    await Promise.race([Promise.all(this.#running.all().map((turn) => turn.outcome)), grace]);
+    done.abort();
   }
 
   #refuseWhileClosing(): void {

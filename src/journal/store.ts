@@ -59,6 +59,7 @@ export interface SessionRow {
  * In whose name an append is made.
  * - `claim`: takes the session's lease for `holder` and mints a new fence, or keeps `keep` where the caller still owns an
  *   incarnation that was given it. Refused as `held` while another holder's lease is live, unless `takeOver` is set.
+ *   `leaseMs` 0 mints the fence, supersedes whoever wrote before, and leaves no lease: for a transition in one append.
  * - `hold`: under a fence that was minted before; the lease stays as it is.
  * - `release`: like `hold`, and the lease ends with this append.
  */

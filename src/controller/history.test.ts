@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { create } from "@bufbuild/protobuf";
+import { EventSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
+import type { JournalStore, ReadRequest } from "../journal/index.ts";
+import { createMemoryStore } from "../stores/memory/index.ts";
+import { seededPorts, testHarness, TestHost } from "../testing/index.ts";
+import { HistoryCache, JournalHistory } from "./history.ts";
+
+async function journalOf(turns: number): Promise<{ journal: JournalStore; session: SessionUid; reads: ReadRequest[]; lastSeq: Seq }> {
+  const ports = seededPorts();
+  const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
+  const harness = testHarness(async (_, sink) => sink.output("x".repeat(100)));
+  const host = new TestHost({ journal, ports, harnesses: { test: harness } });
+  const session = await host.createSession();
+  let lastSeq = 0 as Seq;
+  for (let turn = 0; turn < turns; turn++) ({ lastSeq } = await (await host.begin(session, [`${turn}`])).outcome);
+  const reads: ReadRequest[] = [];
+  const read = journal.read.bind(journal);
+  journal.read = (request) => {
+    reads.push(request);
+    return read(request);
+  };
+  return { journal, session, reads, lastSeq };
+}
+
+async function seqsOf(history: JournalHistory, range: { fromSeq?: Seq; toSeq?: Seq } = {}): Promise<number[]> {
+  const seqs: number[] = [];
+  for await (const page of history.read(range)) seqs.push(...page.events.map((_, index) => page.firstSeq + index));
+  return seqs;
+}
+
+const span = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+describe("a session's history", () => {
+  it("is every event up to its last seq, in pages, and any range of it", async () => {
+    const { journal, session, lastSeq } = await journalOf(200);
+    const history = new JournalHistory(session, (lastSeq - 4) as Seq, { journal, cache: new HistoryCache({ bytesMax: 0 }) });
+    expect(await seqsOf(history)).toEqual(span(1, 796));
+    expect(await seqsOf(history, { fromSeq: 300 as Seq, toSeq: 301 as Seq })).toEqual([300, 301]);
+    expect(await seqsOf(history, { fromSeq: 790 as Seq, toSeq: 900 as Seq })).toEqual(span(790, 796));
+    expect(await seqsOf(history, { fromSeq: 797 as Seq })).toEqual([]);
+  });
+
+  it("reads from the store only what it has not decoded before", async () => {
+    const { journal, session, reads } = await journalOf(10);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache }));
+    await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache }));
+    expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache }))).toEqual(span(1, 24));
+    expect(reads.map(({ fromSeq, toSeq }) => [fromSeq, toSeq])).toEqual([
+      [1, 20],
+      [21, 24],
+    ]);
+  });
+
+  it("keeps no more than its bytes, and gives up the session that was used longest ago", () => {
+    const cache = new HistoryCache({ bytesMax: 100 });
+    const [first, second, third] = ["first" as SessionUid, "second" as SessionUid, "third" as SessionUid];
+    const kept = (session: SessionUid) => cache.slice(session, 1 as Seq, 9 as Seq).length;
+    const event = create(EventSchema);
+    cache.extend(first, 1 as Seq, [event], 40);
+    cache.extend(second, 1 as Seq, [event], 40);
+    expect(kept(first)).toBe(1);
+    cache.extend(third, 1 as Seq, [event], 40);
+    expect([kept(first), kept(second), kept(third)]).toEqual([1, 0, 1]);
+    cache.extend(third, 2 as Seq, [event], 61);
+    expect([kept(third), cache.bytes]).toEqual([1, 80]);
+  });
+
+  it("never keeps a prefix with a gap", async () => {
+    const { journal, session } = await journalOf(5);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache }), { fromSeq: 9 as Seq });
+    expect(cache.bytes).toBe(0);
+  });
+});
