@@ -135,7 +135,11 @@ export async function* watchSession(sources: LiveSources, request: WatchRequest)
   try {
     queue.reached(await headSeq(sources.journal, request.session));
     while (!isAborted(request.signal)) {
-      yield* delivered(sources.journal, queue, request);
+      for await (const item of delivered(sources.journal, queue, request)) {
+        // A watcher that is behind may come upon the turns after the last record that it is to be told.
+        if (untilSeq !== undefined && (item.kind === "record" ? item.record.seq : queue.nextSeq) > untilSeq) return;
+        yield item;
+      }
       if (untilSeq !== undefined && queue.nextSeq > untilSeq) return;
       if (!queue.behind) await bell.wait();
     }
