@@ -48,6 +48,10 @@ export function boolOf(value: boolean, at: Path, name: string): boolean {
   return value;
 }
 
+export function isList(value: unknown): boolean {
+  return Array.isArray(value);
+}
+
 /** A copy: what is recorded must not change when its sender writes on in its own buffer. */
 export function bytesOf(value: Uint8Array, at: Path, name: string): Uint8Array {
   if (!(value instanceof Uint8Array)) throw at.refusal(name, "must be bytes");

@@ -85,12 +85,12 @@ describe("the encoding of a record", () => {
 describe("reading a record", () => {
   it("refuses bytes that are no LogRecord with DATA_LOSS", () => {
     const bytes = encodeLogRecord(fieldsOf(create(LogRecordSchema, { prevHash: "abc", event: { executionId: "e" } })));
-    for (let length = 1; length < bytes.length; length++) {
+    // A cut between two fields, at 5, leaves a shorter record, which is legal; any other is refused.
+    for (const length of [1, 2, 3, 4, 6, 7, 8, 9]) {
       const cut = bytes.subarray(0, length);
-      // A cut between two fields leaves a shorter record, which is legal; any other is refused.
-      const whole = [5, bytes.length].includes(length);
-      if (!whole) expect(() => decodeLogRecord(cut), `cut at ${length}`).toThrow(expect.objectContaining({ code: "data_loss" }));
+      expect(() => decodeLogRecord(cut), `cut at ${length}`).toThrow(expect.objectContaining({ code: "data_loss" }));
     }
+    expect(bytes).toHaveLength(10);
     expect(() => decodeLogRecord(new Uint8Array([0x12, 1, 0xff]))).toThrow(/cannot be read/);
   });
 });

@@ -30,7 +30,7 @@ function recordOf(vector: Vector): { event: Event; prevHash: string; seq: bigint
 describe("the canonical text of an event", () => {
   it.each(vectors())("reproduces the vector: $name", (vector) => {
     const record = recordOf(vector);
-    if (vector.canonical !== undefined) expect(canonicalRecord(record)).toBe(vector.canonical);
+    expect(canonicalRecord(record)).toBe(vector.canonical ?? referenceRecord(record));
     expect(contentHash(record, digest)).toBe(vector.content_hash);
   });
 
@@ -67,7 +67,7 @@ describe("the canonical text of an event", () => {
   });
 
   it("writes numbers in ECMAScript's form", () => {
-    const numbers = [-0, 1e21, 1e20, 1e-7, 1e-6, 2 ** 53 + 1, 0.1, 333333333.33333329, 1e23, 5e-324];
+    const numbers = [-0, 1e21, 1e20, 1e-7, 1e-6, 2 ** 53 + 1, 0.1, 333333333.3333333, 1e23, 5e-324];
     const listed = create(EventSchema, { body: { case: "result", value: { output: { numbers } } } });
     expect(canonicalEvent(listed)).toBe(
       '{"result":{"output":{"numbers":[0,1e+21,100000000000000000000,1e-7,0.000001,9007199254740992,0.1,333333333.3333333,1e+23,5e-324]}}}',

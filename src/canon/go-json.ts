@@ -40,7 +40,7 @@ export function goMap(object: JsonObject | undefined, at: Path, name: string, sa
 }
 
 function goObject(object: JsonObject, at: Path, safe: boolean): string {
-  const keys = Object.keys(object).sort(compareUtf8);
+  const keys = Object.keys(object).toSorted(compareUtf8);
   const entries = keys.map((key, index) => {
     const value = object[key]!;
     return `${goString(key, at, "")}:${goValue(value, at, key, index, safe)}`;
@@ -69,7 +69,7 @@ function goValue(value: JsonValue, at: Path, key: string, index: number, safe: b
 
 /** A Go `map[string]string`; `null` when absent or empty, which the wire cannot tell apart. */
 export function goStringMap(map: Readonly<Record<string, string>> | undefined, at: Path, name: string): string {
-  const keys = map === undefined ? [] : Object.keys(map).sort(compareUtf8);
+  const keys = map === undefined ? [] : Object.keys(map).toSorted(compareUtf8);
   if (map === undefined || keys.length === 0) return "null";
   const inside = at.child(name);
   const entries = keys.map((key, index) => `${goString(key, inside, "")}:${goString(map[key]!, inside.key(key, index), "")}`);

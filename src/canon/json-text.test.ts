@@ -51,16 +51,19 @@ describe("base64", () => {
   });
 });
 
+/** What is written for the last second of a day, where it is not what the platform's calendar says. */
+function wrongText(day: number): string[] {
+  const text = timestampText(BigInt(day) * 86_400n + 86_399n, 0);
+  const expected = `"${new Date(day * 86_400_000 + 86_399_000).toISOString().replace(".000", "")}"`;
+  return text === expected ? [] : [text];
+}
+
 describe("a timestamp", () => {
   it("has the calendar's date: every day of eight centuries, every 13th from year 1 to year 9999", () => {
-    const check = (day: number): void => {
-      const text = timestampText(BigInt(day) * 86_400n + 86_399n, 0);
-      const expected = `"${new Date(day * 86_400_000 + 86_399_000).toISOString().replace(".000", "")}"`;
-      if (text !== expected) expect.fail(`day ${day} is written ${text}`);
-    };
-    for (let day = -135_140; day <= 157_054; day++) check(day);
-    for (let day = -719_162; day <= 2_932_896; day += 13) check(day);
-    check(2_932_896);
+    const wrong: string[] = [];
+    for (let day = -135_140; day <= 157_054; day++) wrong.push(...wrongText(day));
+    for (let day = -719_162; day <= 2_932_896; day += 13) wrong.push(...wrongText(day));
+    expect([...wrong, ...wrongText(2_932_896)]).toEqual([]);
   });
 
   it.each([

@@ -63,7 +63,7 @@ export function objectText(object: JsonObject): string {
 export function sortedKeys(object: Readonly<Record<string, unknown>>): string[] {
   const keys = Object.keys(object);
   // Comparing costs less than sorting what is in order already, which most objects of one or two keys are.
-  return keys.length < 2 || (keys.length === 2 && keys[0]! < keys[1]!) ? keys : keys.sort();
+  return keys.length < 2 || (keys.length === 2 && keys[0]! < keys[1]!) ? keys : keys.toSorted();
 }
 
 const BASE64 = new TextEncoder().encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");

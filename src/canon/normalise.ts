@@ -36,7 +36,7 @@ import {
   type ToolResult,
   type Usage,
 } from "../gen/agentsessions/v1/common_pb.ts";
-import { boolOf, bytesOf, enumOf, int32Of, int64Of, structOf, textMapOf, textOf, timestampOf } from "./checked-leaves.ts";
+import { boolOf, bytesOf, enumOf, int32Of, int64Of, isList, structOf, textMapOf, textOf, timestampOf } from "./checked-leaves.ts";
 import type { Surrogates } from "./checked-leaves.ts";
 import { EVENT_DEPTH, Path } from "./path.ts";
 
@@ -151,7 +151,7 @@ function messageOf(message: Message, at: Path, surrogates: Surrogates): Message 
 }
 
 function partsOf(parts: readonly Part[], at: Path, name: string, surrogates: Surrogates): Part[] {
-  if (!Array.isArray(parts)) throw at.refusal(name, "must be a list");
+  if (!isList(parts)) throw at.refusal(name, "must be a list");
   return parts.map((part, index) => ({
     $typeName: "agentsessions.v1.Part",
     part: armOf(part.part, at.child(name, index), surrogates),
