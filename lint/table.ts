@@ -1,0 +1,103 @@
+/**
+ * The one table of the layers: which project may import which. The lint rules read it, and a test holds every project's
+ * TypeScript references and `types` equal to it, so that the compiler and the linter refuse the same imports.
+ *
+ * Invariants (checked by `table.test.ts`):
+ * - Imports go to a lower layer. Within a layer they go only along SAME_LAYER, and nowhere in a circle.
+ * - Below the server nobody but the server sees an adapter (a store, a harness, a model provider).
+ * - A core project runs anywhere JavaScript does: no `node:` import, no clock, no timer, no randomness of its own.
+ */
+
+/** One project: a folder under src with a tsconfig.json. */
+export interface Project {
+  /** The height in the building; imports go down. */
+  readonly layer: number;
+  /** Whether the project is pure core or may use Node. */
+  readonly kind: "core" | "node";
+  /** The projects that it may import, all of them: what these import in turn is not allowed by it. */
+  readonly imports: readonly string[];
+}
+
+/** The projects by their folder under src. */
+export const PROJECTS: Readonly<Record<string, Project>> = {
+  base: { layer: 0, kind: "core", imports: [] },
+  gen: { layer: 0, kind: "core", imports: [] },
+
+  canon: { layer: 1, kind: "core", imports: ["base", "gen"] },
+  spi: { layer: 1, kind: "core", imports: ["base", "gen"] },
+  journal: { layer: 1, kind: "core", imports: ["base", "gen", "canon"] },
+  grpc: { layer: 1, kind: "node", imports: ["base", "gen"] },
+
+  controller: { layer: 2, kind: "core", imports: ["base", "gen", "canon", "journal", "spi"] },
+  placement: { layer: 2, kind: "core", imports: ["base", "gen", "canon", "journal", "spi"] },
+
+  node: { layer: 3, kind: "node", imports: ["base"] },
+  "stores/memory": { layer: 3, kind: "core", imports: ["base", "gen", "canon", "journal"] },
+  "stores/sqlite": { layer: 3, kind: "node", imports: ["base", "gen", "canon", "journal"] },
+  harnesses: { layer: 3, kind: "core", imports: ["base", "gen", "canon", "spi"] },
+  models: { layer: 3, kind: "node", imports: ["base", "gen", "canon", "spi"] },
+
+  service: { layer: 4, kind: "core", imports: ["base", "gen", "canon", "journal", "spi", "controller", "placement"] },
+  gateway: {
+    layer: 4,
+    kind: "node",
+    imports: ["base", "gen", "canon", "journal", "spi", "controller", "placement", "service", "grpc"],
+  },
+
+  server: {
+    layer: 5,
+    kind: "node",
+    imports: [
+      "base",
+      "gen",
+      "canon",
+      "journal",
+      "spi",
+      "controller",
+      "placement",
+      "service",
+      "gateway",
+      "grpc",
+      "node",
+      "stores/memory",
+      "stores/sqlite",
+      "harnesses",
+      "models",
+    ],
+  },
+
+  client: { layer: 6, kind: "core", imports: ["base", "gen"] },
+  "client/node": { layer: 6, kind: "node", imports: ["base", "gen", "client", "grpc", "node"] },
+  testing: { layer: 6, kind: "node", imports: ["base", "gen", "canon", "journal", "spi", "controller"] },
+  cli: {
+    layer: 7,
+    kind: "node",
+    imports: ["base", "gen", "canon", "journal", "client", "client/node", "server", "node"],
+  },
+};
+
+/** Imports within one layer: the chain stands on its hashing, a transport on its handlers, a platform on its core. */
+export const SAME_LAYER: readonly (readonly [from: string, to: string])[] = [
+  ["journal", "canon"],
+  ["gateway", "service"],
+  ["client/node", "client"],
+];
+
+/** The adapters: only the server may import one. */
+export const ADAPTERS: readonly string[] = ["stores/memory", "stores/sqlite", "harnesses", "models"];
+
+/** The packages that a core project may import, and whatever lies under them. */
+export const CORE_PACKAGES: readonly string[] = ["@bufbuild/protobuf"];
+
+/** File names that say nothing about what is in the file. */
+export const EMPTY_NAMES: readonly string[] = ["util", "utils", "helper", "helpers", "manager", "managers", "misc"];
+
+/** The project that a file under src belongs to (`client/node/dial.ts` → `client/node`), or undefined. */
+export function projectOf(pathUnderSrc: string): string | undefined {
+  const folders = pathUnderSrc.split("/").slice(0, -1);
+  for (let depth = folders.length; depth > 0; depth--) {
+    const name = folders.slice(0, depth).join("/");
+    if (PROJECTS[name] !== undefined) return name;
+  }
+  return undefined;
+}
