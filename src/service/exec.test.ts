@@ -1,6 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { HoldfastError, type SessionUid } from "../base/index.ts";
+import { HoldfastError, type ErrorCode, type SessionUid } from "../base/index.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { IdentityRefSchema, MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { ExecRequestSchema, ExecState, type ExecRequest } from "../gen/agentsessions/v1/session_pb.ts";
@@ -44,7 +44,7 @@ function context(signal: AbortSignal = new AbortController().signal): CallContex
   return { caller: { identity: undefined }, signal };
 }
 
-function hello(session: SessionUid | "", more: Partial<ExecRequest> = {}): ExecRequest {
+function hello(session: SessionUid | "", more: MessageInitShape<typeof ExecRequestSchema> = {}): ExecRequest {
   return create(ExecRequestSchema, { session, inputs: [textMessage("user", "hello")], ...more });
 }
 
@@ -206,11 +206,12 @@ describe("an Exec that may not be", () => {
     expect((await host.journal.list({ limit: 10 })).rows).toEqual([]);
   });
 
-  for (const [what, request, code] of [
+  const refusals: readonly (readonly [what: string, request: MessageInitShape<typeof ExecRequestSchema>, code: ErrorCode])[] = [
     ["an unknown harness", { harness: "nobody" }, "invalid_argument"],
     ["a deadline in the past", { deadlineUnix: 1n }, "deadline_exceeded"],
     ["a part without content", { inputs: [create(MessageSchema, { role: "user", parts: [{}] })] }, "invalid_argument"],
-  ] as const) {
+  ];
+  for (const [what, request, code] of refusals) {
     it(`creates no session for ${what}`, async () => {
       const { host, sessions } = bench();
       await expect(collect(sessions.exec(hello("", request), context()))).rejects.toMatchObject({ code });
