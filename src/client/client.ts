@@ -1,0 +1,57 @@
+/** The client: the calls of Holdfast over a transport. */
+
+import type { Session } from "../gen/agentsessions/v1/session_pb.ts";
+import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+import type { ExecTurn } from "./exec-request.ts";
+import type { ExecOptions, ExecStream } from "./exec-stream.ts";
+import type { RecordItem, StreamItem } from "./items.ts";
+import { JournalClient } from "./journal.ts";
+import { SessionsClient, type CancelOptions, type ReplayOptions } from "./sessions.ts";
+import type { TailOptions } from "./tail.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+
+/** What a client is made of. */
+export interface ClientOptions {
+  readonly transport: Transport;
+}
+
+/** One session, by its uid; nothing is asked until a method is called. */
+export interface SessionHandle {
+  readonly uid: string;
+  get(options?: CallOptions): Promise<Session>;
+  delete(options?: CallOptions): Promise<Session>;
+  cancel(options?: CancelOptions): Promise<Session>;
+  exec(turn?: Omit<ExecTurn, "session">, options?: ExecOptions): ExecStream;
+  replay(options?: ReplayOptions): AsyncGenerator<RecordItem, void, undefined>;
+  tail(options?: TailOptions): AsyncGenerator<StreamItem, void, undefined>;
+  verify(options?: CallOptions): Promise<VerifyResponse>;
+}
+
+/** A client of one server. Disposing of it closes its transport. */
+export interface Client extends AsyncDisposable {
+  readonly sessions: SessionsClient;
+  readonly journal: JournalClient;
+  /** The calls of one session. */
+  session(uid: string): SessionHandle;
+}
+
+/** A client over `transport`, which it owns from now on. */
+export function createClient({ transport }: ClientOptions): Client {
+  const sessions = new SessionsClient(transport);
+  const journal = new JournalClient(transport);
+  return {
+    sessions,
+    journal,
+    session: (uid) => ({
+      uid,
+      get: (options) => sessions.get(uid, options),
+      delete: (options) => sessions.delete(uid, options),
+      cancel: (options) => sessions.cancel(uid, options),
+      exec: (turn, options) => sessions.exec({ ...turn, session: uid }, options),
+      replay: (options) => sessions.replay(uid, options),
+      tail: (options) => journal.tail(uid, options),
+      verify: (options) => journal.verify(uid, options),
+    }),
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,32 @@
+/**
+ * The client of Holdfast. This entry runs anywhere JavaScript does; `holdfast/client/node` has the transport for Node.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from "holdfast/client";
+ * import { createNodeTransport } from "holdfast/client/node";
+ *
+ * await using client = createClient({ transport: createNodeTransport({ address: "http://127.0.0.1:8080" }) });
+ * const turn = client.sessions.exec({ inputs: "hello" });
+ * for await (const item of turn) {
+ *   if (item.kind === "delta") process.stdout.write(item.delta.chunk);
+ * }
+ * console.log(turn.sessionUid, turn.end);
+ * ```
+ */
+
+export { HoldfastError, type ErrorCode } from "../base/errors.ts";
+export { createClient, type Client, type ClientOptions, type SessionHandle } from "./client.ts";
+export type { ExecInput, ExecTurn } from "./exec-request.ts";
+export { ExecStream, type ExecOptions, type TurnEnd } from "./exec-stream.ts";
+export type { RecordItem, StreamItem } from "./items.ts";
+export { JournalClient } from "./journal.ts";
+export type { ListOptions, SessionList, SessionPage } from "./list.ts";
+export type { ReconnectOptions } from "./reconnect.ts";
+export type { SeqLike } from "./seqs.ts";
+export { SessionsClient, type CancelOptions, type ReplayOptions, type SessionInit } from "./sessions.ts";
+export type { TailOptions } from "./tail.ts";
+export type { CallOptions, Method, Transport } from "./transport.ts";
+export { EventKind, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
+export { ComputeState, DeletionState, ExecState, type Delta, type Session } from "../gen/agentsessions/v1/session_pb.ts";
+export type { ChainFault, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";

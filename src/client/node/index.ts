@@ -1,0 +1,3 @@
+/** The client's transport on Node. */
+
+export { createNodeTransport, type NodeTransportOptions, type TlsOptions } from "./transport.ts";
