@@ -58,8 +58,8 @@ type Claim = Extract<Writer, { kind: "claim" }>;
  * that is pushed out may know the newest fence, and must not be able to write under it any more.
  */
 function admitClaim(state: SessionState, claim: Claim, nowMs: number): Admitted | Refusal {
-  invariant(claim.leaseMs > 0, "a claimed lease lasts longer than nothing");
-  const lease: Lease = { holder: claim.holder, untilMs: nowMs + claim.leaseMs };
+  invariant(claim.leaseMs >= 0, "a lease does not end before it begins");
+  const lease: Lease | undefined = claim.leaseMs === 0 ? undefined : { holder: claim.holder, untilMs: nowMs + claim.leaseMs };
   const minted = (state.fence + 1) as Fence;
   const holder = liveHolder(state.lease, nowMs);
   if (holder !== undefined && holder !== claim.holder) {

@@ -31,11 +31,23 @@ export interface GroupCommitPorts {
    * HoldfastError when it is not.
    */
   write(draft: Draft): Promise<void> | void;
+  /**
+   * Called while a long draft is still being made: the writer may begin with the records that are in it. They stay in it, and
+   * `write` follows in the same tick.
+   */
+  stage?(draft: Draft): void;
   /** Takes over the states of a draft that is durable. */
   publish(draft: Draft): void;
+  /** Called when a write failed, before its items are answered: what the store remembers may be out of date. */
+  failed?(): void;
   /** Tells watchers of a commit. Must not throw. */
   notify(session: SessionUid, records: readonly StoredRecord[]): void;
 }
+
+/** How many records a draft gains before the writer is given them. */
+const STAGE_RECORDS = 16;
+/** How many items must still be to come, for it to be worth a message. */
+const STAGE_ITEMS_AHEAD = 8;
 
 interface Item {
   readonly signal: AbortSignal | undefined;
@@ -101,8 +113,13 @@ export class GroupCommit {
 
   #flush(): void {
     this.#scheduled = false;
-    const { clock, committed, digest, nextKey } = this.#ports;
-    const draft = new Draft({ committed, digest, nextKey, nowMs: clock.nowMs() });
+    const ports = this.#ports;
+    const draft = new Draft({
+      committed: ports.committed,
+      digest: ports.digest,
+      nowMs: ports.clock.nowMs(),
+      nextKey: () => ports.nextKey(),
+    });
     const items = this.#draftItems(draft);
     try {
       const durable = draft.isEmpty ? undefined : this.#ports.write(draft);
@@ -122,6 +139,7 @@ export class GroupCommit {
     const drafted: Item[] = [];
     const queue = this.#queue;
     let taken = 0;
+    let staged = 0;
     while (taken < queue.length && draft.bytes < BATCH_BYTES_SOFT_MAX && draft.records.length < BATCH_RECORDS_SOFT_MAX) {
       const item = queue[taken++]!;
       try {
@@ -130,6 +148,10 @@ export class GroupCommit {
         drafted.push(item);
       } catch (error) {
         item.reject(toHoldfastError(error));
+      }
+      if (draft.records.length >= staged + STAGE_RECORDS && queue.length >= taken + STAGE_ITEMS_AHEAD) {
+        this.#ports.stage?.(draft);
+        staged = draft.records.length;
       }
     }
     this.#queue = taken === queue.length ? [] : queue.slice(taken);
@@ -145,6 +167,7 @@ export class GroupCommit {
 
   #fail(error: unknown, items: readonly Item[]): void {
     const fault = toHoldfastError(error);
+    this.#ports.failed?.();
     for (const item of items) item.reject(fault);
     this.#next();
   }

@@ -36,7 +36,8 @@ export class WatchHub {
   notify(session: SessionUid, records: readonly StoredRecord[]): void {
     const listeners = this.#listeners.get(session);
     if (listeners === undefined) return;
-    for (const listener of [...listeners]) {
+    // One that a listener adds hears of the next commit first.
+    for (const listener of Array.from(listeners)) {
       if (!listeners.has(listener)) continue;
       try {
         listener(records);

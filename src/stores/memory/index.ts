@@ -1,0 +1,3 @@
+/** The journal in memory. */
+
+export * from "./store.ts";

@@ -1,0 +1,107 @@
+/** Where the memory store keeps sessions and their records. */
+
+import type { Seq, SessionUid } from "../../base/index.ts";
+import { compareListed, isDeleted } from "../../journal/index.ts";
+import type { Committed, Draft, ListCursor, OriginOf, ReadRun, SessionState, StoredRecord } from "../../journal/index.ts";
+
+/** One session: its state and what it wrote itself. A forked one's first records are on its parent's shelf. */
+interface Shelf {
+  state: SessionState;
+  readonly records: StoredRecord[];
+  readonly asides: Map<Seq, Uint8Array>;
+}
+
+/** The shelves of all sessions. */
+export class Shelves implements Committed {
+  readonly #byUid = new Map<SessionUid, Shelf>();
+  readonly #byKey: Shelf[] = [];
+  /** In the reverse order of listings, so that a new session is usually added at the end. */
+  readonly #oldestFirst: Shelf[] = [];
+  readonly #names = new Set<string>();
+  #keys = 0;
+
+  readonly nextKey = (): number => this.#keys++;
+
+  load(session: SessionUid): SessionState | undefined {
+    return this.#byUid.get(session)?.state;
+  }
+
+  nameTaken(project: string, name: string): boolean {
+    return this.#names.has(nameKey(project, name));
+  }
+
+  readonly originOf: OriginOf = (key) => this.#byKey[key]?.state.parent;
+
+  hashAt(key: number, seq: Seq): string | undefined {
+    return this.#run(key, seq, 1)[0]?.contentHash;
+  }
+
+  /** The run of records that `pagesOf` asks for. */
+  readonly readRun: ReadRun = (key, fromSeq, toSeq, recordsMax, bytesMax) => {
+    const run: StoredRecord[] = [];
+    let bytes = 0;
+    for (const record of this.#run(key, fromSeq, Math.min(recordsMax, toSeq - fromSeq + 1))) {
+      run.push(record);
+      bytes += record.bytes.length;
+      if (bytes >= bytesMax) break;
+    }
+    return run;
+  };
+
+  asideAt(key: number, seq: Seq): Uint8Array | undefined {
+    return this.#byKey[key]?.asides.get(seq);
+  }
+
+  /** States in the order of listings, from the first one after `after`. */
+  *listed(after: ListCursor | undefined): Generator<SessionState, void, void> {
+    const from = after === undefined ? this.#oldestFirst.length : this.#placeOf(after);
+    for (let index = from - 1; index >= 0; index--) yield this.#oldestFirst[index]!.state;
+  }
+
+  /** Takes over what a draft did. */
+  publish(draft: Draft): void {
+    for (const { before, after } of draft.changes()) {
+      if (before === undefined) this.#add(after);
+      else this.#byKey[after.key]!.state = after;
+      const { project, name } = after.seed;
+      if (name === "") continue;
+      if (isDeleted(after.projection)) this.#names.delete(nameKey(project, name));
+      else this.#names.add(nameKey(project, name));
+    }
+    for (const { key, record, aside } of draft.records) {
+      const shelf = this.#byKey[key]!;
+      shelf.records.push(record);
+      if (aside !== undefined) shelf.asides.set(record.seq, aside);
+    }
+  }
+
+  #add(state: SessionState): void {
+    const shelf: Shelf = { state, records: [], asides: new Map() };
+    this.#byUid.set(state.seed.uid, shelf);
+    this.#byKey[state.key] = shelf;
+    this.#oldestFirst.splice(this.#placeOf(state.seed), 0, shelf);
+  }
+
+  /** How many sessions come after `cursor` in a listing. */
+  #placeOf(cursor: ListCursor): number {
+    let low = 0;
+    let high = this.#oldestFirst.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareListed(this.#oldestFirst[middle]!.state.seed, cursor) > 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #run(key: number, fromSeq: number, count: number): StoredRecord[] {
+    const shelf = this.#byKey[key];
+    if (shelf === undefined) return [];
+    const from = fromSeq - 1 - (shelf.state.parent?.forkSeq ?? 0);
+    return from < 0 ? [] : shelf.records.slice(from, from + count);
+  }
+}
+
+function nameKey(project: string, name: string): string {
+  return `${project}\u0000${name}`;
+}

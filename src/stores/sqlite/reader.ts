@@ -1,0 +1,109 @@
+/**
+ * Reading the journal's file, on a connection that cannot write. Every query is one short read transaction, so that readers
+ * never keep the log from being checkpointed.
+ */
+
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Seq, SessionUid } from "../../base/index.ts";
+import type { Committed, ListRequest, OriginOf, ReadRun, SessionState, StoredRecord } from "../../journal/index.ts";
+import { openReader } from "./connection.ts";
+import { toStoreError } from "./faults.ts";
+import { listQueryOf } from "./list-query.ts";
+import { SESSION_COLUMNS, stateOf } from "./session-row.ts";
+
+/** What is durable in the file. Every method throws a HoldfastError where the file cannot be read. */
+export class JournalReader implements Omit<Committed, "load"> {
+  readonly #db: DatabaseSync;
+  readonly #session: StatementSync;
+  readonly #name: StatementSync;
+  readonly #origin: StatementSync;
+  readonly #hash: StatementSync;
+  readonly #run: StatementSync;
+  readonly #asides: StatementSync;
+  /** Prepared listings, by their SQL: there are few combinations of filters. */
+  readonly #lists = new Map<string, StatementSync>();
+
+  constructor(path: string) {
+    this.#db = openReader(path);
+    this.#session = this.#db.prepare(`SELECT ${SESSION_COLUMNS} FROM sessions AS s JOIN seeds ON seeds.key = s.key WHERE s.uid = ?`);
+    this.#name = this.#db.prepare("SELECT 1 FROM sessions WHERE project = ? AND name = ? AND name <> '' AND deleted = 0");
+    this.#origin = this.#db.prepare("SELECT parent_key AS key, fork_seq AS forkSeq FROM sessions WHERE key = ? AND parent_key IS NOT NULL");
+    this.#hash = this.#db.prepare("SELECT content_hash AS hash FROM records WHERE session = ? AND seq = ?");
+    this.#run = this.#db.prepare(`SELECT seq, kind, content_hash AS contentHash, fence, bytes FROM records
+      WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq LIMIT ?`);
+    this.#asides = this.#db.prepare("SELECT seq, bytes FROM asides WHERE session = ? AND seq BETWEEN ? AND ?");
+  }
+
+  /** The durable state of a session, without its lease. */
+  state(session: SessionUid): SessionState | undefined {
+    const row = this.#guard(() => this.#session.get(session));
+    return row === undefined ? undefined : this.#guard(() => stateOf(row));
+  }
+
+  nameTaken(project: string, name: string): boolean {
+    return this.#guard(() => this.#name.get(project, name)) !== undefined;
+  }
+
+  readonly originOf: OriginOf = (key) => {
+    const row = this.#guard(() => this.#origin.get(key));
+    return row === undefined ? undefined : (row as { key: number; forkSeq: Seq });
+  };
+
+  hashAt(key: number, seq: Seq): string | undefined {
+    const row = this.#guard(() => this.#hash.get(key, seq));
+    return row === undefined ? undefined : (row as { hash: string }).hash;
+  }
+
+  /** The run of records that `pagesOf` asks for. */
+  readonly readRun: ReadRun = (key, fromSeq, toSeq, recordsMax, bytesMax) =>
+    this.#guard(() => {
+      const run: StoredRecord[] = [];
+      let bytes = 0;
+      for (const row of this.#run.iterate(key, fromSeq, toSeq, recordsMax)) {
+        const record = recordOf(row);
+        run.push(record);
+        bytes += record.bytes.length;
+        if (bytes >= bytesMax) break;
+      }
+      return run;
+    });
+
+  asides(key: number, fromSeq: Seq, toSeq: Seq): { readonly seq: Seq; readonly bytes: Uint8Array }[] {
+    return this.#guard(() => this.#asides.all(key, fromSeq, toSeq).map((row) => row as { seq: Seq; bytes: Uint8Array }));
+  }
+
+  /** The states of a listing, one more than its limit where there are more. */
+  list(request: ListRequest): SessionState[] {
+    const { sql, values } = listQueryOf(request);
+    return this.#guard(() => this.#prepared(sql).all(...values).map(stateOf));
+  }
+
+  /** The greatest key that a session has; 0 in an empty journal. */
+  lastKey(): number {
+    const row = this.#guard(() => this.#db.prepare("SELECT coalesce(max(key), 0) AS key FROM sessions").get());
+    return row === undefined ? 0 : (row as { key: number }).key;
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #prepared(sql: string): StatementSync {
+    const prepared = this.#lists.get(sql) ?? this.#db.prepare(sql);
+    this.#lists.set(sql, prepared);
+    return prepared;
+  }
+
+  #guard<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+}
+
+/** The query names its columns as a record's fields, and a STRICT table holds their types. */
+function recordOf(row: object): StoredRecord {
+  return row as StoredRecord;
+}

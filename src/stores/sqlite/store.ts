@@ -1,0 +1,208 @@
+/**
+ * The journal in one SQLite file.
+ *
+ * Durability: what is acknowledged is in the file's log and the log is on the disk (WAL, `synchronous=FULL`, read back at every
+ * open). It survives `kill -9` and a loss of power, as far as the disk keeps what it says it has written.
+ *
+ * Faults: a full disk refuses changes with RESOURCE_EXHAUSTED, and they work again by themselves once there is room. After an
+ * I/O error or in a damaged file the store takes no further change until it is opened again, and `ready` says why; reading
+ * goes on as far as the file can be read. Nothing that failed was acknowledged.
+ *
+ * Leases end with the process: the folder's lock proves that no other one runs turns on this journal.
+ */
+
+import { HoldfastError } from "../../base/index.ts";
+import type { Clock, Digest, Log, Seq, SessionUid } from "../../base/index.ts";
+import {
+  GroupCommit,
+  listPageOf,
+  pageRecordsMaxOf,
+  pagesOf,
+  rangeOf,
+  requireListLimit,
+  rowOf,
+  segmentsOf,
+  StateCache,
+  throwIfCancelled,
+  WatchHub,
+} from "../../journal/index.ts";
+import type {
+  AppendOutcome,
+  AppendRequest,
+  CommitListener,
+  CreateOutcome,
+  Draft,
+  ForkOutcome,
+  ForkRequest,
+  JournalStore,
+  ListPage,
+  ListRequest,
+  ReadRequest,
+  RenewRequest,
+  Segment,
+  SessionRow,
+  SessionSeed,
+  StoreCallOptions,
+  StoredRecord,
+  Unwatch,
+} from "../../journal/index.ts";
+import type { HeldFolder } from "./folder.ts";
+import type { JournalReader } from "./reader.ts";
+import type { WriteGate } from "./write-gate.ts";
+import { recordListOf, writeListOf } from "./write-list.ts";
+
+/** The most sessions whose state is kept in memory. */
+const STATES_CACHED_MAX = 20_000;
+
+/** What the store is made of. */
+export interface SqliteParts {
+  readonly held: HeldFolder;
+  readonly reader: JournalReader;
+  readonly gate: WriteGate;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly log: Log;
+}
+
+/** A journal in a file. Made by `openSqliteStore`. */
+export class SqliteStore implements JournalStore {
+  readonly name = "sqlite";
+  readonly #parts: SqliteParts;
+  readonly #reader: JournalReader;
+  readonly #states: StateCache;
+  readonly #hub: WatchHub;
+  readonly #commits: GroupCommit;
+  #lastKey: number;
+  /** How many records of the draft in the making the writer has already. */
+  #recordsStaged = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: SqliteParts) {
+    const { clock, digest, reader, log } = parts;
+    this.#parts = parts;
+    this.#reader = reader;
+    this.#lastKey = reader.lastKey();
+    this.#states = new StateCache(STATES_CACHED_MAX, (session) => reader.state(session));
+    this.#hub = new WatchHub(log);
+    this.#commits = new GroupCommit({
+      clock,
+      digest,
+      committed: {
+        load: (session) => this.#states.load(session),
+        nameTaken: (project, name) => reader.nameTaken(project, name),
+        hashAt: (key, seq) => reader.hashAt(key, seq),
+        originOf: reader.originOf,
+      },
+      nextKey: () => ++this.#lastKey,
+      schedule: setImmediate,
+      stage: (draft) => this.#stage(draft),
+      write: (draft) => this.#write(draft),
+      publish: (draft) => this.#publish(draft),
+      notify: (session, records) => this.#hub.notify(session, records),
+      failed: () => this.#states.clear(),
+    });
+  }
+
+  create(seed: SessionSeed, options?: StoreCallOptions): Promise<CreateOutcome> {
+    return this.#commits.run((draft) => draft.create(seed), options);
+  }
+
+  append(request: AppendRequest, options?: StoreCallOptions): Promise<AppendOutcome> {
+    return this.#commits.run((draft) => draft.append(request), options);
+  }
+
+  fork(request: ForkRequest, options?: StoreCallOptions): Promise<ForkOutcome> {
+    return this.#commits.run((draft) => draft.fork(request), options);
+  }
+
+  renew(request: RenewRequest): Promise<readonly SessionUid[]> {
+    return this.#commits.run((draft) => draft.renew(request), request);
+  }
+
+  async get(session: SessionUid, options?: StoreCallOptions): Promise<SessionRow | undefined> {
+    this.#requireOpen(options?.signal);
+    const state = this.#states.load(session);
+    return state && rowOf(state, this.#parts.clock.nowMs());
+  }
+
+  async list(request: ListRequest): Promise<ListPage> {
+    this.#requireOpen(request.signal);
+    requireListLimit(request);
+    const states = this.#reader.list(request).map((state) => this.#states.leased(state));
+    return listPageOf(states, request.limit, this.#parts.clock.nowMs());
+  }
+
+  async *read(request: ReadRequest): AsyncGenerator<readonly StoredRecord[], void, void> {
+    const recordsMax = pageRecordsMaxOf(request);
+    const segments = this.#segmentsOf(request);
+    for (const page of pagesOf(segments, recordsMax, this.#reader.readRun)) {
+      yield page;
+      // A long read must not keep the event loop from everybody else.
+      await new Promise(setImmediate);
+      this.#requireOpen(request.signal);
+    }
+  }
+
+  async readAsides(request: ReadRequest): Promise<ReadonlyMap<Seq, Uint8Array>> {
+    const asides = new Map<Seq, Uint8Array>();
+    for (const { key, fromSeq, toSeq } of this.#segmentsOf(request)) {
+      for (const { seq, bytes } of this.#reader.asides(key, fromSeq, toSeq)) asides.set(seq, bytes);
+    }
+    return asides;
+  }
+
+  watch(session: SessionUid, listener: CommitListener): Unwatch {
+    return this.#hub.watch(session, listener);
+  }
+
+  async ready(options?: StoreCallOptions): Promise<void> {
+    this.#requireOpen(options?.signal);
+    await this.#parts.gate.ready();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#commits.close();
+    this.#hub.clear();
+    this.#reader.close();
+    try {
+      await this.#parts.gate.close();
+    } finally {
+      this.#parts.held[Symbol.dispose]();
+    }
+  }
+
+  #stage(draft: Draft): void {
+    const { gate } = this.#parts;
+    if (!gate.stages) return;
+    gate.stage(recordListOf(draft, this.#recordsStaged));
+    this.#recordsStaged = draft.records.length;
+  }
+
+  #write(draft: Draft): Promise<void> | void {
+    const staged = this.#recordsStaged;
+    this.#recordsStaged = 0;
+    return this.#parts.gate.write(writeListOf(draft, staged));
+  }
+
+  #publish(draft: Draft): void {
+    for (const { after } of draft.changes()) this.#states.publish(after);
+  }
+
+  #segmentsOf(request: ReadRequest): Segment[] {
+    this.#requireOpen(request.signal);
+    const state = this.#states.load(request.session);
+    if (state === undefined) return [];
+    const { fromSeq, toSeq } = rangeOf(request, state.projection.lastSeq);
+    return segmentsOf(state.key, fromSeq, toSeq, this.#reader.originOf);
+  }
+
+  #requireOpen(signal: AbortSignal | undefined): void {
+    throwIfCancelled(signal);
+    if (this.#closing !== undefined) throw new HoldfastError("unavailable", "journal: is closed");
+  }
+}
