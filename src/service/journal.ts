@@ -1,0 +1,94 @@
+/** The Journal service: what Holdfast adds for readers of a journal. */
+
+import { create } from "@bufbuild/protobuf";
+import { HoldfastError, sessionUidOf, type Ports, type Seq } from "../base/index.ts";
+import type { Controller } from "../controller/index.ts";
+import {
+  ChainFault_Kind,
+  ChainFaultSchema,
+  VerifyResponseSchema,
+  type VerifyRequest,
+  type VerifyResponse,
+} from "../gen/holdfast/v1/journal_pb.ts";
+import {
+  createChainVerifier,
+  type ChainFault,
+  type ChainFaultKind,
+  type ChainVerdict,
+  type Head,
+  type JournalStore,
+} from "../journal/index.ts";
+import type { Authorizer } from "../spi/index.ts";
+import { accessSession, type SessionAccess } from "./access.ts";
+import type { CallContext, JournalService } from "./contract.ts";
+import { tail } from "./tail.ts";
+
+/** What the service is made of. */
+export interface JournalServiceOptions {
+  readonly journal: JournalStore;
+  readonly controller: Controller;
+  readonly authorizer: Authorizer;
+  readonly ports: Ports;
+}
+
+/** Creates the handlers of `holdfast.v1.Journal`. */
+export function createJournalService(options: JournalServiceOptions): JournalService {
+  const host = { ...options, clock: options.ports.clock };
+  return {
+    tail: (request, context) => tail(host, request, context),
+    verify: (request, context) => verify({ ...host, ports: options.ports }, request, context),
+  };
+}
+
+interface VerifyContext extends SessionAccess {
+  readonly ports: Ports;
+}
+
+/** Verifies the chain up to the head that the row named when the call arrived; records that follow meanwhile are not looked at. */
+async function verify(host: VerifyContext, request: VerifyRequest, context: CallContext): Promise<VerifyResponse> {
+  const session = sessionUidOf(request.session, "session");
+  const row = await accessSession(host, "session.read", session, "session", context);
+  const head: Head = { seq: row.projection.lastSeq, hash: row.projection.headHash };
+  const verifier = createChainVerifier(host.ports.digest);
+  if (head.seq > 0) {
+    try {
+      for await (const page of host.journal.read({ session, toSeq: head.seq, signal: context.signal })) {
+        if (verifier.pushPage(page) !== undefined) break;
+      }
+    } catch (error) {
+      // A store that finds its own records damaged has answered the question.
+      if (error instanceof HoldfastError && error.code === "data_loss") return unreadable(verifier.finish());
+      throw error;
+    }
+  }
+  return answerOf(verifier.finish(head));
+}
+
+function answerOf(verdict: ChainVerdict): VerifyResponse {
+  return create(VerifyResponseSchema, {
+    intact: verdict.kind === "intact",
+    records: BigInt(verdict.records),
+    headSeq: BigInt(verdict.head.seq),
+    headHash: verdict.head.hash,
+    ...(verdict.kind === "broken" ? { fault: faultOf(verdict.fault) } : {}),
+  });
+}
+
+function unreadable(sofar: ChainVerdict): VerifyResponse {
+  if (sofar.kind === "broken") return answerOf(sofar);
+  const seq = (sofar.head.seq + 1) as Seq;
+  const fault: ChainFault = { kind: "unreadable", seq, expected: "a record that the store can read", found: "the store says it is damaged" };
+  return answerOf({ ...sofar, kind: "broken", fault });
+}
+
+function faultOf(fault: ChainFault) {
+  return create(ChainFaultSchema, { ...fault, seq: BigInt(fault.seq), kind: FAULT_KINDS[fault.kind] });
+}
+
+const FAULT_KINDS: Readonly<Record<ChainFaultKind, ChainFault_Kind>> = {
+  seq: ChainFault_Kind.SEQ,
+  "prev-hash": ChainFault_Kind.PREV_HASH,
+  "content-hash": ChainFault_Kind.CONTENT_HASH,
+  unreadable: ChainFault_Kind.UNREADABLE,
+  head: ChainFault_Kind.HEAD,
+};
