@@ -15,4 +15,5 @@ export * from "./session.ts";
 export * from "./session-state.ts";
 export * from "./state-cache.ts";
 export * from "./store.ts";
+export * from "./verify.ts";
 export * from "./watch-hub.ts";
