@@ -5,6 +5,7 @@ import type { HoldfastError } from "../base/errors.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { EndState, JournalStore, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import type { ApprovalRef, Delta, HarnessCatalog, HarnessDescriptor, HarnessEntry, IdentityRef, Message, ModelCatalog, ToolExecutor } from "../spi/index.ts";
+import type { ForkInvocation } from "./fork.ts";
 import type { ControllerLimits } from "./limits.ts";
 
 /** What a controller is made of. */
@@ -100,6 +101,17 @@ export interface Controller extends AsyncDisposable {
   cancel(request: { readonly session: SessionUid; readonly executionId: string; readonly reason: CancelReason }): Promise<SessionRow>;
   /** Records the intent to delete, after cancelling an open turn. Repeating it changes nothing. */
   delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow>;
+  /**
+   * Frees a session's compute: LIFECYCLE SUSPEND, COMPUTE_COLD. Suspended already: nothing changes. ABORTED while a turn runs.
+   */
+  suspend(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow>;
+  /**
+   * Brings a suspended session back and lets its interrupted turn go on: recorded effects are served, what follows is live. Resolves
+   * once that turn has begun again; nothing to do changes nothing. FAILED_PRECONDITION where the turn may not go on here.
+   */
+  resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ readonly row: SessionRow; readonly turn: RunningTurn | undefined }>;
+  /** Forks a session into children that share its prefix by reference; all of them or none. */
+  fork(invocation: ForkInvocation): Promise<readonly SessionRow[]>;
   /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */
   watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined>;
   /** The turn that this host runs for a session. */

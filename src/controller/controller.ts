@@ -1,5 +1,5 @@
 /**
- * The controller of one host: it plans, begins, cancels and deletes, and owns the turns that run here.
+ * The controller of one host: it plans, begins and recovers turns, and owns those that run here.
  *
  * Invariants:
  * - One turn a session, on this host by its seat and on all hosts by the lease that its first append takes (I6).
@@ -8,10 +8,10 @@
  */
 
 import { HoldfastError } from "../base/errors.ts";
-import { newExecutionId, type SessionUid } from "../base/ids.ts";
+import { newExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
 import type { IdentityRef } from "../spi/index.ts";
 import type { NewEvent, SessionRow, SessionSeed } from "../journal/index.ts";
-import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
+import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import type {
   CancelReason,
   Controller,
@@ -23,17 +23,18 @@ import type {
   WatchRequest,
 } from "./contract.ts";
 import { DeltaHub } from "./deltas.ts";
-import { cancelEvent, deleteEvent, endEvent, executionStartEvent, inputEvent, type EventStamp } from "./events.ts";
+import { executionStartEvent, inputEvent, resumeEvent, type EventStamp } from "./events.ts";
+import { forkSession, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { watchSession } from "./live.ts";
-import { appendedOrThrow } from "./outcome.ts";
+import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
 import { planTurn } from "./plan.ts";
+import { planRecovery, type RecoveryPlan } from "./recover.ts";
 import { RunningTurns } from "./running.ts";
+import { Tape } from "./tape.ts";
+import { RACE_ATTEMPTS_MAX, rowOf, Transitions } from "./transitions.ts";
 import { Turn, type TurnContext } from "./turn.ts";
-
-/** How often a transition that lost its compare-and-swap reads the session and tries again. */
-const RACE_ATTEMPTS_MAX = 16;
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
 export function createController(options: ControllerOptions): Controller {
@@ -45,14 +46,15 @@ class HostController implements Controller {
   readonly #limits: ControllerLimits;
   readonly #turnContext: TurnContext;
   readonly #running: RunningTurns;
+  readonly #transitions: Transitions;
   #closing = false;
 
   constructor(options: ControllerOptions) {
     this.#options = options;
     this.#limits = { ...CONTROLLER_LIMITS, ...options.limits };
-    const { journal: store, models, ports, log, hostId } = options;
+    const { journal, models, ports, log, hostId } = options;
     this.#turnContext = {
-      store,
+      store: journal,
       models,
       deltas: new DeltaHub(),
       history: new HistoryCache({ bytesMax: this.#limits.historyCacheBytesMax }),
@@ -60,7 +62,8 @@ class HostController implements Controller {
       log,
       limits: this.#limits,
     };
-    this.#running = new RunningTurns({ store, hostId, clock: ports.clock, log, limits: this.#limits });
+    this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
+    this.#transitions = new Transitions({ journal, running: this.#running, hostId, clock: ports.clock });
   }
 
   async plan(session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan> {
@@ -70,45 +73,41 @@ class HostController implements Controller {
   }
 
   async begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn> {
-    this.#refuseWhileClosing();
-    this.#running.reserve(session);
-    let turn: Turn;
-    try {
-      turn = await this.#start(session, plan);
-    } catch (error) {
-      this.#running.free(session);
-      throw error;
+    return this.#seated(session, () => this.#start(session, plan));
+  }
+
+  async resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
+    const { journal, ports } = this.#options;
+    const row = await rowOf(journal, session);
+    if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
+    if (row.holder !== undefined || this.#running.has(session)) return { row, turn: this.#running.get(session) };
+    const cold = isCold(row);
+    const open = row.projection.openTurn;
+    const events = cold ? [resumeEvent(ports.clock, actor)] : [];
+    if (open === undefined) {
+      if (cold) await this.#claim(row, events, { leaseMs: 0 });
+      return { row: await rowOf(journal, session), turn: undefined };
     }
-    this.#running.seat(turn);
-    void turn.outcome.then(() => this.#running.free(session));
-    void turn.run();
-    if (this.#closing) void turn.interrupt(closingError());
-    return turn;
+    const plan = await planRecovery({ journal, harnesses: this.#options.harnesses, digest: ports.digest }, row, open);
+    const turn = await this.#seated(session, () => this.#recover(row, plan, events));
+    return { row: await rowOf(journal, session), turn };
   }
 
   async cancel(request: { session: SessionUid; executionId: string; reason: CancelReason }): Promise<SessionRow> {
-    const { session, executionId, reason } = request;
-    return this.#transition(session, async (row) => {
-      const open = row.projection.openTurn;
-      if (open === undefined) return "unchanged";
-      if (executionId !== "" && executionId !== open.executionId) throw notTheOpenTurn();
-      const turn = this.#running.get(session);
-      if (turn !== undefined) return cancelHere(turn, reason);
-      return this.#closeOpenTurn(row, reason, undefined, []);
-    });
+    return this.#transitions.cancel(request);
   }
 
   async delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
-    return this.#transition(session, async (row) => {
-      if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return "unchanged";
-      const turn = this.#running.get(session);
-      if (turn !== undefined) {
-        await cancelHere(turn, "USER");
-        return "again";
-      }
-      const marker = deleteEvent(this.#options.ports.clock, actor);
-      return this.#closeOpenTurn(row, "USER", actor, [marker]);
-    });
+    return this.#transitions.delete(session, actor);
+  }
+
+  async suspend(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
+    return this.#transitions.suspend(session, actor);
+  }
+
+  async fork(invocation: ForkInvocation): Promise<readonly SessionRow[]> {
+    const { journal, harnesses, ports } = this.#options;
+    return forkSession({ journal, harnesses, clock: ports.clock }, invocation);
   }
 
   watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined> {
@@ -144,61 +143,72 @@ class HostController implements Controller {
     if (this.#closing) throw closingError();
   }
 
-  /** The one append that makes a turn durable: its lease, its start and its inputs. */
+  /** Runs the turn that `start` makes durable, in the session's seat. */
+  async #seated(session: SessionUid, start: () => Promise<Turn>): Promise<RunningTurn> {
+    this.#refuseWhileClosing();
+    this.#running.reserve(session);
+    let turn: Turn;
+    try {
+      turn = await start();
+    } catch (error) {
+      this.#running.free(session);
+      throw error;
+    }
+    this.#running.seat(turn);
+    void turn.outcome.then(() => this.#running.free(session));
+    void turn.run();
+    if (this.#closing) void turn.interrupt(closingError());
+    return turn;
+  }
+
+  /** The one append that makes a turn durable: its lease, its start and its inputs; RESUME before them on a cold session. */
   async #start(session: SessionUid, plan: TurnPlan): Promise<Turn> {
     const { journal, hostId, ports } = this.#options;
     const executionId = newExecutionId(ports);
-    const outcome = appendedOrThrow(
-      await journal.append({
+    const events = startEvents({ executionId, clock: ports.clock }, plan);
+    for (let attempt = 1; ; attempt++) {
+      const row = await rowOf(journal, session);
+      const resume = isCold(row) ? [resumeEvent(ports.clock, plan.invocation.caller)] : [];
+      const outcome = await journal.append({
         session,
-        expectedLastSeq: plan.invocation.expectedLastSeq,
+        expectedLastSeq: plan.invocation.expectedLastSeq ?? row.projection.lastSeq,
         writer: { kind: "claim", holder: hostId, leaseMs: this.#limits.leaseMs },
-        events: startEvents({ executionId, clock: ports.clock }, plan),
-      }),
-    );
-    const first = outcome.records[0];
-    if (first === undefined) throw new HoldfastError("internal", "journal: an append returned no records");
-    const position = { session, fence: outcome.fence, lastSeq: outcome.projection.lastSeq };
-    return new Turn(this.#turnContext, { ...plan, executionId, startSeq: first.seq, position });
-  }
-
-  /** Ends a turn that this host does not run, superseding whoever might, and appends `after` with it. */
-  async #closeOpenTurn(
-    row: SessionRow,
-    reason: CancelReason,
-    actor: IdentityRef | undefined,
-    after: readonly NewEvent[],
-  ): Promise<"done" | "again"> {
-    const { journal, hostId, ports } = this.#options;
-    const { seed, projection } = row;
-    const outcome = await journal.append({
-      session: seed.uid,
-      expectedLastSeq: projection.lastSeq,
-      writer: { kind: "claim", holder: hostId, leaseMs: 0, takeOver: true },
-      events: [...closingEvents(row, reason, actor ?? seed.identity, ports.clock), ...after],
-    });
-    if (outcome.kind === "conflict") return "again";
-    if (outcome.kind === "deleted") return "again";
-    appendedOrThrow(outcome);
-    return "done";
-  }
-
-  /** Reads the session and tries `step` until it lost no race; resolves with the session as it is then. */
-  async #transition(session: SessionUid, step: (row: SessionRow) => Promise<"done" | "unchanged" | "again">): Promise<SessionRow> {
-    for (let attempt = 0; attempt < RACE_ATTEMPTS_MAX; attempt++) {
-      const row = await this.#row(session);
-      const result = await step(row);
-      if (result === "unchanged") return row;
-      if (result === "done") return this.#row(session);
+        events: [...resume, ...events],
+      });
+      if (outcome.kind === "conflict" && plan.invocation.expectedLastSeq === undefined && attempt < RACE_ATTEMPTS_MAX) continue;
+      const { fence, projection } = appendedOrThrow(outcome);
+      const startSeq = (projection.lastSeq - events.length + 1) as Seq;
+      const position = { session, fence, lastSeq: projection.lastSeq };
+      return new Turn(this.#turnContext, { ...plan, executionId, startSeq, position, tape: Tape.empty() });
     }
-    throw new HoldfastError("aborted", "session: it changed too often meanwhile; read it, then retry");
   }
 
-  async #row(session: SessionUid): Promise<SessionRow> {
-    const row = await this.#options.journal.get(session);
-    if (row === undefined) throw new HoldfastError("not_found", "session: no session has this uid");
-    return row;
+  /** Takes an interrupted turn up again: a lease of its own, nothing written but RESUME on a cold session. */
+  async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
+    const { turn, executionId, invocation, harness, descriptor } = plan;
+    const outcome = await this.#claim(row, events, { leaseMs: this.#limits.leaseMs });
+    return new Turn(this.#turnContext, {
+      executionId,
+      recordedId: turn.executionId === "" ? "" : undefined,
+      seed: row.seed,
+      invocation,
+      harness,
+      descriptor,
+      startSeq: turn.startSeq,
+      position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
+      tape: new Tape({ effects: turn.effects, atEnd: "live", lastSeq: turn.lastSeq }),
+    });
   }
+
+  async #claim(row: SessionRow, events: readonly NewEvent[], lease: { readonly leaseMs: number }): Promise<Appended> {
+    const { journal, hostId } = this.#options;
+    const writer = { kind: "claim", holder: hostId, leaseMs: lease.leaseMs } as const;
+    return appendedOrThrow(await journal.append({ session: row.seed.uid, expectedLastSeq: row.projection.lastSeq, writer, events }));
+  }
+}
+
+function isCold(row: SessionRow): boolean {
+  return row.projection.computeState === ComputeState.COMPUTE_COLD;
 }
 
 function startEvents(stamp: EventStamp, plan: TurnPlan): readonly NewEvent[] {
@@ -208,31 +218,6 @@ function startEvents(stamp: EventStamp, plan: TurnPlan): readonly NewEvent[] {
     executionStartEvent(stamp, start, seed.identity),
     ...invocation.inputs.map((message) => inputEvent(stamp, message, invocation.caller)),
   ];
-}
-
-/** CANCEL and END for an open turn; nothing where none is open. */
-function closingEvents(
-  row: SessionRow,
-  reason: CancelReason,
-  actor: IdentityRef | undefined,
-  clock: EventStamp["clock"],
-): readonly NewEvent[] {
-  const open = row.projection.openTurn;
-  if (open === undefined) return [];
-  const stamp = { executionId: open.executionId, clock };
-  return [cancelEvent(stamp, reason, actor), endEvent(stamp, "CANCELED", undefined, actor)];
-}
-
-async function cancelHere(turn: Turn, reason: CancelReason): Promise<"done"> {
-  const outcome = await turn.cancel(reason);
-  if (outcome.kind === "interrupted") throw outcome.error;
-  return "done";
-}
-
-function notTheOpenTurn(): HoldfastError {
-  return new HoldfastError("failed_precondition", "execution_id: it is not the session's open turn; leave it empty to cancel that one", {
-    field: "execution_id",
-  });
 }
 
 function closingError(): HoldfastError {

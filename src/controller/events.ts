@@ -5,7 +5,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ExecutionId } from "../base/ids.ts";
+import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { normaliseEvent } from "../canon/index.ts";
 import {
@@ -20,7 +20,7 @@ import {
   type Event,
   type IdentityRef,
 } from "../gen/agentsessions/v1/common_pb.ts";
-import type { EndState, NewEvent } from "../journal/index.ts";
+import type { EndState, NewEvent, RecordedSnapshot } from "../journal/index.ts";
 import { textMessage, type Message, type ModelRequest, type ToolResult, type Usage } from "../spi/index.ts";
 import type { CancelReason, ExecInvocation } from "./contract.ts";
 
@@ -125,6 +125,30 @@ export function endEvent(
 export function cancelEvent(stamp: EventStamp, reason: CancelReason, actor: IdentityRef | undefined): NewEvent {
   const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_CANCEL, detail: reason });
   return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}
+
+/** LIFECYCLE SUSPEND: compute was freed; the snapshot is what restore needs. */
+export function suspendEvent(clock: Clock, snapshot: RecordedSnapshot, actor: IdentityRef | undefined): NewEvent {
+  const value = create(LifecycleSchema, {
+    kind: Lifecycle_Kind.LIFECYCLE_SUSPEND,
+    snapshotLocal: snapshot.local,
+    snapshotExternalUri: snapshot.externalUri,
+    snapshotMemory: snapshot.memory,
+    snapshotSealed: snapshot.sealed,
+  });
+  return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}
+
+/** LIFECYCLE RESUME: compute is back. */
+export function resumeEvent(clock: Clock, actor: IdentityRef | undefined): NewEvent {
+  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_RESUME });
+  return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}
+
+/** LIFECYCLE FORK: a child's first own record. Its link to the parent's record is its `prev_hash`; `detail` says it in words. */
+export function forkEvent(clock: Clock, parent: SessionUid, atSeq: Seq): NewEvent {
+  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_FORK, detail: `${parent}@${atSeq}` });
+  return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, undefined);
 }
 
 /** LIFECYCLE DELETE: the durable intent to delete. It belongs to no execution. */

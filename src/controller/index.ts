@@ -3,3 +3,7 @@
 export * from "./contract.ts";
 export * from "./limits.ts";
 export { createController } from "./controller.ts";
+export { type AskedEffect, type Divergence, DivergenceError } from "./divergence.ts";
+export type { ForkInvocation } from "./fork.ts";
+export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
+export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";

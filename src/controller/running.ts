@@ -40,6 +40,11 @@ export class RunningTurns {
     return [...this.#turns.values()].filter((turn) => turn !== STARTING);
   }
 
+  /** Whether the session's seat is taken, be its start durable or not. */
+  has(session: SessionUid): boolean {
+    return this.#turns.has(session);
+  }
+
   /** How many seats are taken. */
   get size(): number {
     return this.#turns.size;

@@ -1,19 +1,23 @@
 /**
- * The live sink: how a harness's effects happen and are recorded.
+ * The sink: how a harness's effects are served from its record, or happen and are recorded.
+ *
+ * One implementation of each effect serves the live turn (an empty tape), recovery (a tape that ends where the crash was) and
+ * replay (a closed tape, and nothing to write with). They differ only in where results come from.
  *
  * Invariants:
+ * - A recorded effect is served and not performed (I1, I3). After the last one the turn is live. After a divergence it is neither.
  * - An intent is durable before its effect starts (I7). A result is durable before the harness gets it, unless the harness can
  *   act through the host only; then it may be served while its commit is under way, because whatever follows commits after it.
  * - Effects are serialised in the order asked: OUTPUT carries no call id, so nothing may come between a MODEL_CALL and its OUTPUT.
- * - What the harness gets is what was recorded, as a copy: changing it later changes no record.
+ * - What the harness gets or gives shares nothing with what is recorded: changing it later changes no record.
  */
 
 import { clone, create, toBinary } from "@bufbuild/protobuf";
-import { HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
-import type { ExecutionId } from "../base/ids.ts";
+import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
+import type { ExecutionId, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { inputHash, wellFormedMessage } from "../canon/index.ts";
-import { MessageSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
 import { ModelFactsSchema } from "../gen/holdfast/v1/model_facts_pb.ts";
 import type { NewEvent } from "../journal/index.ts";
@@ -33,12 +37,25 @@ import type { DeltaHub } from "./deltas.ts";
 import { errorEvent, modelCallEvent, outputEvent, textOutputEvent, toolResultEvent, usageEvent, type EventStamp } from "./events.ts";
 import type { Gate } from "./gate.ts";
 import { Lane } from "./lane.ts";
-import type { TurnJournal } from "./turn-journal.ts";
+import type { RecordedCompletion } from "./recorded-turn.ts";
+import type { Tape } from "./tape.ts";
+
+/** What a sink records with. */
+export interface Pen {
+  readonly session: SessionUid;
+  /** Appends and resolves once the records are durable. */
+  commit(events: readonly NewEvent[]): Promise<unknown>;
+  /** Appends without waiting: what is recorded next commits with these records or after them. */
+  issue(events: readonly NewEvent[]): Promise<void>;
+}
 
 /** What a sink needs of its turn. */
 export interface SinkContext {
-  readonly executionId: ExecutionId;
-  readonly journal: TurnJournal;
+  /** What events carry; "" in a journal without execution ids. */
+  readonly executionId: ExecutionId | "";
+  /** What the turn has recorded already. */
+  readonly tape: Tape;
+  readonly journal: Pen;
   readonly gate: Gate;
   readonly models: ModelCatalog;
   readonly deltas: DeltaHub;
@@ -51,8 +68,8 @@ export interface SinkContext {
   readonly admit: (count: number) => void;
 }
 
-/** Performs and records the effects of one live turn. */
-export class LiveSink implements EventSink {
+/** Serves, or performs and records, the effects of one turn. */
+export class TurnSink implements EventSink {
   readonly #context: SinkContext;
   readonly #stamp: EventStamp;
   readonly #lane = new Lane();
@@ -74,57 +91,88 @@ export class LiveSink implements EventSink {
 
   output(text: string, options: CallOptions = {}): Promise<void> {
     return this.#lane.run(async () => {
-      this.#enter(options, 1);
+      this.#enter(options);
       if (!text.isWellFormed()) throw invalidArgument("output", "must have no lone surrogates");
-      await this.#context.journal.issue([textOutputEvent(this.#stamp, text, this.#context.principal)]);
+      if (this.#context.tape.output(text)) return;
+      await this.#issue(textOutputEvent(this.#stamp, text, this.#context.principal));
     });
   }
 
   toolCall(call: ToolCall, options: CallOptions = {}): Promise<ToolResult> {
     return this.#lane.run(async () => {
-      this.#enter(options, 0);
+      this.#enter(options);
       throw new HoldfastError("failed_precondition", `tool: ${refusedTool(call)}`);
     });
   }
 
   report(result: ToolResult, options: CallOptions = {}): Promise<void> {
     return this.#lane.run(async () => {
-      this.#enter(options, 1);
+      this.#enter(options);
       if (result.id === "") throw invalidArgument("result.id", "must be the id of the call that it answers");
       if (result.approvalRequestSeq !== 0n || result.approvalDecisionSeq !== 0n) {
         throw invalidArgument("result", "must leave approval_request_seq and approval_decision_seq to the host");
       }
-      await this.#context.journal.issue([toolResultEvent(this.#stamp, clone(ToolResultSchema, result), this.#context.principal)]);
+      const normal = normaliseToolResult(result);
+      if (this.#context.tape.report(normal)) return;
+      await this.#issue(toolResultEvent(this.#stamp, normal, this.#context.principal));
     });
   }
 
   usage(usage: Usage, options: CallOptions = {}): Promise<void> {
     return this.#lane.run(async () => {
-      this.#enter(options, 1);
-      await this.#context.journal.issue([usageEvent(this.#stamp, clone(UsageSchema, usage), this.#context.principal)]);
+      this.#enter(options);
+      if (this.#context.tape.usage(usage)) return;
+      await this.#issue(usageEvent(this.#stamp, usage, this.#context.principal));
     });
   }
 
-  #enter(options: CallOptions, records: number): void {
+  /** Every effect passes here first: the turn is running, its tape has not diverged, the harness has not given up. */
+  #enter(options: CallOptions): void {
     this.#context.gate.pass();
+    this.#context.tape.pass();
     options.signal?.throwIfAborted();
-    this.#context.admit(records);
+  }
+
+  async #issue(event: NewEvent): Promise<void> {
+    this.#context.admit(1);
+    await this.#context.journal.issue([event]);
   }
 
   async #model(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
-    const { journal, ports, principal } = this.#context;
-    this.#enter(options, 2);
+    const { ports, tape } = this.#context;
+    this.#enter(options);
     if (request.model === "") throw invalidArgument("model", "must name a model");
-    const call = { request, inputHash: inputHash(request, ports.digest), id: this.#newCallId() };
+    const hash = inputHash(request, ports.digest);
+    const recorded = tape.model({ kind: "model", request, inputHash: hash });
+    if (recorded?.result !== undefined) return this.#serve(recorded.result);
+    if (recorded === undefined) await this.#intend(request, hash);
+    return this.#perform(request, options);
+  }
+
+  /** The recorded completion with its usage, or the recorded failure. */
+  #serve(result: RecordedCompletion): ModelResponse {
+    if (result.kind === "failed") {
+      const code = codeOfGrpcStatus(result.error.code) ?? "internal";
+      this.#recordedFault = new HoldfastError(code, result.error.description);
+      throw this.#recordedFault;
+    }
+    const usage = this.#context.tape.usageAhead() ?? create(UsageSchema);
+    return { message: clone(MessageSchema, result.message), usage: clone(UsageSchema, usage) };
+  }
+
+  async #intend(request: ModelRequest, hash: string): Promise<void> {
+    const { journal, gate, principal, admit } = this.#context;
+    admit(2);
+    const call = { request, inputHash: hash, id: this.#newCallId() };
     await journal.commit([modelCallEvent(this.#stamp, call, principal)]);
-    this.#context.gate.pass();
+    gate.pass();
+  }
+
+  async #perform(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
     const { response, facts } = await this.#complete(request, options);
     const message = wellFormedMessage(response.message);
-    const output: NewEvent = { ...outputEvent(this.#stamp, message, principal), aside: encodedFacts(facts) };
-    await this.#record(output);
-    const { body } = output.event;
-    const recorded = body.case === "message" ? body.value : message;
-    return { message: clone(MessageSchema, recorded), usage: response.usage };
+    await this.#record({ ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(facts) });
+    return { message, usage: response.usage };
   }
 
   async #record(event: NewEvent): Promise<void> {

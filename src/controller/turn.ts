@@ -19,7 +19,8 @@ import { cancelEvent, endEvent, errorEvent, type EventStamp } from "./events.ts"
 import { Gate, turnOverError } from "./gate.ts";
 import { type HistoryCache, JournalHistory } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
-import { LiveSink } from "./sink.ts";
+import { TurnSink } from "./sink.ts";
+import type { Tape } from "./tape.ts";
 import { TurnJournal, type TurnPosition } from "./turn-journal.ts";
 
 /** What turns of one controller share. */
@@ -35,7 +36,10 @@ export interface TurnContext {
 
 /** A turn whose start is durable. */
 export interface TurnStart {
+  /** What the harness is told. */
   readonly executionId: ExecutionId;
+  /** What events carry; "" in a journal without execution ids. */
+  readonly recordedId?: "" | undefined;
   readonly seed: SessionSeed;
   readonly invocation: ExecInvocation;
   readonly harness: HarnessEntry;
@@ -43,6 +47,8 @@ export interface TurnStart {
   /** The seq of its EXECUTION_START. */
   readonly startSeq: Seq;
   readonly position: TurnPosition;
+  /** What it has recorded already; empty for a new turn. */
+  readonly tape: Tape;
 }
 
 /** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
@@ -73,7 +79,7 @@ export class Turn implements RunningTurn {
     this.session = start.position.session;
     this.executionId = start.executionId;
     this.startSeq = start.startSeq;
-    this.#stamp = { executionId: start.executionId, clock: context.ports.clock };
+    this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
@@ -98,8 +104,7 @@ export class Turn implements RunningTurn {
     } catch (error) {
       return this.#harnessThrew(error, sink);
     }
-    if (this.#limit !== undefined) return this.#harnessThrew(this.#limit, sink);
-    await this.#leave(turnOverError(), () => this.#end("COMPLETED", []));
+    await this.#harnessEnded(sink);
   }
 
   /** Stops the harness and records CANCEL and END in one append. Resolves with the outcome, whoever ended the turn. */
@@ -125,10 +130,11 @@ export class Turn implements RunningTurn {
     await this.#leave(fault, async () => ({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq }));
   }
 
-  #newSink(): LiveSink {
+  #newSink(): TurnSink {
     const { models, deltas, ports } = this.#context;
-    return new LiveSink({
-      executionId: this.executionId,
+    return new TurnSink({
+      executionId: this.#start.recordedId ?? this.executionId,
+      tape: this.#start.tape,
       journal: this.#journal,
       gate: this.#gate,
       models,
@@ -161,9 +167,21 @@ export class Turn implements RunningTurn {
     throw this.#limit;
   }
 
-  async #harnessThrew(error: unknown, sink: LiveSink): Promise<void> {
+  async #harnessEnded(sink: TurnSink): Promise<void> {
+    if (this.#limit !== undefined) return this.#harnessThrew(this.#limit, sink);
+    try {
+      this.#start.tape.finish();
+    } catch (error) {
+      return this.#harnessThrew(error, sink);
+    }
+    await this.#leave(turnOverError(), () => this.#end("COMPLETED", []));
+  }
+
+  async #harnessThrew(error: unknown, sink: TurnSink): Promise<void> {
     if (this.#phase !== "running") return;
     if (this.#journal.fault !== undefined) return this.#stopWriting(this.#journal.fault);
+    // After a divergence nothing is recorded: what is there is true, and whatever the harness made of it is not.
+    if (this.#start.tape.divergence !== undefined) return void (await this.interrupt(this.#start.tape.divergence));
     const failure = this.#limit ?? (error instanceof HarnessFailure ? error : undefined);
     if (failure !== undefined) return this.#fail(failure);
     const fault = harnessFault(error);

@@ -1,4 +1,5 @@
 /** What tests of Holdfast and of its harnesses, stores and transports are made with. */
 
+export * from "./dying-store.ts";
 export * from "./host.ts";
 export * from "./ports.ts";

@@ -1,0 +1,151 @@
+/**
+ * A turn as its records tell it: what it was started with, what it did in order, and how it ended.
+ *
+ * Invariants:
+ * - Reading is pure. A turn whose records contradict themselves is refused before a harness sees any of it.
+ * - An OUTPUT that follows a MODEL_CALL is its completion: effects are serialised around a model call. An ERROR in that place is
+ *   the call's failure for good; any other ERROR is audit and no effect.
+ */
+
+import { HoldfastError } from "../base/errors.ts";
+import type { ExecutionId, Seq } from "../base/ids.ts";
+import { executionIdOf, seqOf } from "../base/ids.ts";
+import { EventKind, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
+import type { EndState } from "../journal/index.ts";
+import type { EventError, ExecutionStart, Message, ModelCall, ToolCall, ToolResult, Usage } from "../spi/index.ts";
+
+/** One recorded effect. */
+export type RecordedEffect =
+  | {
+      readonly kind: "model";
+      readonly seq: Seq;
+      readonly call: ModelCall;
+      /** How the call went; undefined when a crash came before either. */
+      readonly result: RecordedCompletion | undefined;
+    }
+  | { readonly kind: "output"; readonly seq: Seq; readonly message: Message }
+  | { readonly kind: "tool"; readonly seq: Seq; readonly call: ToolCall }
+  | { readonly kind: "report"; readonly seq: Seq; readonly result: ToolResult }
+  | { readonly kind: "usage"; readonly seq: Seq; readonly usage: Usage };
+
+/** How a recorded model call went. */
+export type RecordedCompletion =
+  | { readonly kind: "completed"; readonly seq: Seq; readonly message: Message }
+  | { readonly kind: "failed"; readonly seq: Seq; readonly error: EventError };
+
+/** A turn, read from its records. */
+export interface RecordedTurn {
+  /** "" for a turn that was written without execution ids. */
+  readonly executionId: ExecutionId;
+  /** The seq of its first record. */
+  readonly startSeq: Seq;
+  /** Its last record. */
+  readonly lastSeq: Seq;
+  /** Undefined for a turn that was written without a start marker. */
+  readonly start: ExecutionStart | undefined;
+  readonly inputs: readonly Message[];
+  readonly effects: readonly RecordedEffect[];
+  /** Undefined for an open turn. */
+  readonly end: EndState | undefined;
+}
+
+/** A record with its event, as a turn's reader takes it. */
+export interface TurnRecord {
+  readonly seq: Seq;
+  readonly event: NonNullable<LogRecord["event"]>;
+}
+
+/** A decoded record as a TurnRecord. Throws DATA_LOSS for a record without an event. */
+export function turnRecordOf(record: LogRecord): TurnRecord {
+  if (record.event === undefined) {
+    throw new HoldfastError("data_loss", `session: its record ${record.seq} has no event; the journal is damaged`);
+  }
+  return { seq: seqOf(record.seq), event: record.event };
+}
+
+/**
+ * Reads one turn. `records` are all records of the turn, in order, beginning with its EXECUTION_START (or its first INPUT, in a
+ * journal without markers). Throws FAILED_PRECONDITION when they do not make one turn.
+ */
+export function readTurn(records: readonly TurnRecord[]): RecordedTurn {
+  const first = records[0];
+  const last = records.at(-1);
+  if (first === undefined || last === undefined) throw refusal("it has no records");
+  const start = first.event.body.case === "executionStart" ? first.event.body.value : undefined;
+  const inputs: Message[] = [];
+  const effects = new EffectReader();
+  let end: EndState | undefined;
+  for (const { seq, event } of start === undefined ? records : records.slice(1)) {
+    const { body } = event;
+    if (body.case === "executionStart") throw refusal(`it has two start markers, the second at seq ${seq}`);
+    if (body.case === "message" && event.kind === EventKind.EVENT_INPUT) inputs.push(body.value);
+    else if (body.case === "end") end = endStateOf(body.value.state);
+    else effects.take(seq, event);
+  }
+  if (start !== undefined) checkInputCount(start, inputs.length);
+  const executionId = executionIdOf(first.event.executionId);
+  return { executionId, startSeq: first.seq, lastSeq: last.seq, start, inputs, effects: effects.done(), end };
+}
+
+/** Gathers effects; keeps the model call that still waits for its completion. */
+class EffectReader {
+  readonly #effects: RecordedEffect[] = [];
+  readonly #calls = new Set<string>();
+
+  take(seq: Seq, event: TurnRecord["event"]): void {
+    const { body } = event;
+    switch (body.case) {
+      case "model":
+        this.#effects.push({ kind: "model", seq, call: body.value, result: undefined });
+        return;
+      case "message":
+        if (!this.#complete({ kind: "completed", seq, message: body.value })) {
+          this.#effects.push({ kind: "output", seq, message: body.value });
+        }
+        return;
+      case "error":
+        this.#complete({ kind: "failed", seq, error: body.value });
+        return;
+      case "tool":
+        this.#calls.add(body.value.id);
+        this.#effects.push({ kind: "tool", seq, call: body.value });
+        return;
+      case "result":
+        if (!this.#calls.has(body.value.id)) this.#effects.push({ kind: "report", seq, result: body.value });
+        return;
+      case "usage":
+        this.#effects.push({ kind: "usage", seq, usage: body.value });
+        return;
+      default:
+        return;
+    }
+  }
+
+  done(): readonly RecordedEffect[] {
+    return this.#effects;
+  }
+
+  /** Gives the last effect its result, when that is a model call without one. */
+  #complete(result: RecordedCompletion): boolean {
+    const last = this.#effects.at(-1);
+    if (last?.kind !== "model" || last.result !== undefined) return false;
+    this.#effects[this.#effects.length - 1] = { ...last, result };
+    return true;
+  }
+}
+
+function checkInputCount(start: ExecutionStart, found: number): void {
+  if (start.inputCount === undefined) throw refusal("its start marker does not say how many inputs it has");
+  if (start.inputCount < 0n) throw refusal("its start marker has a negative input count");
+  if (start.inputCount !== BigInt(found)) {
+    throw refusal(`its start marker says ${start.inputCount} inputs, the journal has ${found}`);
+  }
+}
+
+function endStateOf(state: string): EndState {
+  return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
+}
+
+function refusal(what: string): HoldfastError {
+  return new HoldfastError("failed_precondition", `session: its recorded turn cannot be run again: ${what}`);
+}

@@ -1,0 +1,123 @@
+/**
+ * Recovery: from an interrupted turn's records to the same Start again.
+ *
+ * Invariants:
+ * - The harness is the recorded one: same name, same version where one is recorded. Never another.
+ * - Only the turn's own records are read; the past before it is read when the harness asks for it.
+ * - What a harness may not do again is refused before it runs.
+ */
+
+import { HoldfastError } from "../base/errors.ts";
+import { executionIdOf, type ExecutionId } from "../base/ids.ts";
+import type { Digest } from "../base/ports.ts";
+import { decodeLogRecord } from "../canon/index.ts";
+import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
+import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
+import type { HarnessCatalog, HarnessDescriptor, HarnessEntry } from "../spi/index.ts";
+import type { ExecInvocation } from "./contract.ts";
+import { readTurn, type RecordedTurn, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+
+/** An interrupted turn that can go on. */
+export interface RecoveryPlan {
+  readonly turn: RecordedTurn;
+  /** What the harness is told; a journal without execution ids gets a token that is never journaled. */
+  readonly executionId: ExecutionId;
+  readonly invocation: ExecInvocation;
+  readonly harness: HarnessEntry;
+  readonly descriptor: HarnessDescriptor;
+}
+
+/** What recovery needs of its controller. */
+export interface RecoveryContext {
+  readonly journal: JournalStore;
+  readonly harnesses: HarnessCatalog;
+  readonly digest: Digest;
+}
+
+/** Plans the recovery of `row`'s open turn. Writes nothing. Throws FAILED_PRECONDITION when the turn may not go on here. */
+export async function planRecovery(context: RecoveryContext, row: SessionRow, open: OpenTurn): Promise<RecoveryPlan> {
+  const turn = readTurn(await openRecords(context.journal, row, open));
+  refuseInheritedEffects(row, turn);
+  const { harness, descriptor } = await recordedHarness(context.harnesses, row, turn);
+  if (turn.start === undefined) refuseUnfinishedLegacy(turn);
+  return {
+    turn,
+    executionId: turn.executionId === "" ? legacyToken(row, turn, context.digest) : turn.executionId,
+    invocation: {
+      inputs: turn.inputs,
+      caller: undefined,
+      harness: turn.start?.harness ?? "",
+      config: turn.start?.config ?? new Uint8Array(),
+      resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,
+      expectedLastSeq: undefined,
+      deadlineMs: undefined,
+    },
+    harness,
+    descriptor,
+  };
+}
+
+/** The open turn's records. In a journal without markers it goes on from the last INPUT. */
+async function openRecords(journal: JournalStore, row: SessionRow, open: OpenTurn): Promise<readonly TurnRecord[]> {
+  const records: TurnRecord[] = [];
+  const range = { session: row.seed.uid, fromSeq: open.startSeq, toSeq: row.projection.lastSeq };
+  for await (const page of journal.read(range)) {
+    for (const record of page) records.push(turnRecordOf(decodeLogRecord(record.bytes)));
+  }
+  if (records[0]?.event.body.case === "executionStart") return records;
+  const lastInput = records.findLastIndex(({ event }) => isInput(event));
+  return lastInput < 0 ? records : records.slice(lastInput);
+}
+
+function isInput(event: TurnRecord["event"]): boolean {
+  return event.kind === EventKind.EVENT_INPUT;
+}
+
+async function recordedHarness(
+  harnesses: HarnessCatalog,
+  row: SessionRow,
+  turn: RecordedTurn,
+): Promise<{ harness: HarnessEntry; descriptor: HarnessDescriptor }> {
+  const recordedName = turn.start?.harness ?? "";
+  const harness = harnesses.find(recordedName === "" ? row.seed.harness : recordedName);
+  if (harness === undefined) {
+    throw new HoldfastError("failed_precondition", "harness: the turn's recorded harness is not served by this host; start the host with it");
+  }
+  const descriptor = await harness.describe();
+  const recordedVersion = turn.start?.harnessVersion ?? "";
+  if (recordedVersion !== "" && recordedVersion !== descriptor.version) {
+    throw new HoldfastError(
+      "failed_precondition",
+      "harness: its version is not the one that the turn was recorded with; serve that version, or start a new turn",
+    );
+  }
+  return { harness, descriptor };
+}
+
+/** A fork never inherits the right to run its parent's effect: an intent of the parent's without a result stays unresolved. */
+function refuseInheritedEffects(row: SessionRow, turn: RecordedTurn): void {
+  const forkSeq = row.parent?.forkSeq ?? 0;
+  const inherited = turn.effects.find((effect) => effect.kind === "tool" && effect.seq <= forkSeq);
+  if (inherited !== undefined) {
+    throw new HoldfastError(
+      "failed_precondition",
+      `session: its open turn has a tool call of its parent's at seq ${inherited.seq}, which a fork may not run; start a new turn`,
+    );
+  }
+}
+
+/** A writer without markers may have been anywhere in its model call, so one without a completion is not made again. */
+function refuseUnfinishedLegacy(turn: RecordedTurn): void {
+  const unfinished = turn.effects.find((effect) => effect.kind === "model" && effect.result === undefined);
+  if (unfinished !== undefined) {
+    throw new HoldfastError(
+      "failed_precondition",
+      `session: its journal has no execution ids and a model call without a completion at seq ${unfinished.seq}; start a new turn`,
+    );
+  }
+}
+
+function legacyToken(row: SessionRow, turn: RecordedTurn, digest: Digest): ExecutionId {
+  return executionIdOf(`legacy-${digest.sha256Hex(`${row.seed.uid} ${turn.startSeq}`)}`);
+}
+

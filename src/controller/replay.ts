@@ -1,0 +1,227 @@
+/**
+ * Replay as a check: the turns of a journal run again with a harness, served from their records.
+ *
+ * Invariants:
+ * - Replay calls no model, no tool and no approver (I1), and writes nothing: it has nothing to do either with.
+ * - The first divergence of a turn is reported with what is recorded and what was asked (I0).
+ */
+
+import { InvariantError } from "../base/assert.ts";
+import { HoldfastError, toHoldfastError } from "../base/errors.ts";
+import { executionIdOf, FENCE_NONE, type ExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
+import type { Ports } from "../base/ports.ts";
+import { decodeLogRecord } from "../canon/index.ts";
+import type { EndState, JournalStore, SessionRow } from "../journal/index.ts";
+import { HarnessFailure, type HarnessCatalog, type HarnessEntry, type Start } from "../spi/index.ts";
+import { DeltaHub } from "./deltas.ts";
+import { DivergenceError, type Divergence } from "./divergence.ts";
+import { Gate, turnOverError } from "./gate.ts";
+import { HistoryCache, JournalHistory } from "./history.ts";
+import { readTurn, type RecordedTurn, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+import { type Pen, TurnSink } from "./sink.ts";
+import { Tape } from "./tape.ts";
+
+/** What a replay needs. */
+export interface ReplayContext {
+  readonly journal: JournalStore;
+  readonly harnesses: HarnessCatalog;
+  readonly ports: Ports;
+}
+
+/** What a replay checks. */
+export interface ReplayRequest {
+  readonly row: SessionRow;
+  /** Run every turn with this harness instead of the recorded one. */
+  readonly harness?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How one turn replayed. */
+export interface TurnCheck {
+  readonly executionId: ExecutionId;
+  readonly startSeq: Seq;
+  readonly lastSeq: Seq;
+  readonly end: EndState;
+  readonly outcome: TurnCheckOutcome;
+}
+
+export type TurnCheckOutcome =
+  /** Every recorded effect was asked for, in order, and the turn ended as it had. */
+  | { readonly kind: "same"; readonly effects: number }
+  | { readonly kind: "diverged"; readonly divergence: Divergence }
+  /** The turn could not be run again: its harness is not served, or its records contradict themselves. */
+  | { readonly kind: "refused"; readonly error: HoldfastError };
+
+/** The most records of one turn that a replay holds in memory. */
+const TURN_RECORDS_MAX = 200_000;
+
+/** Replays every ended turn of a session, oldest first. Turns without END are passed over. */
+export async function* replaySession(context: ReplayContext, request: ReplayRequest): AsyncGenerator<TurnCheck, void, undefined> {
+  const cache = new HistoryCache({ bytesMax: 64 * 1024 * 1024 });
+  const seen = new Set<string>();
+  for await (const records of endedTurns(context.journal, request.row.seed.uid, request.signal)) {
+    yield await checkTurn(context, request, records, cache, seen);
+  }
+}
+
+/** The records of each ended turn. */
+async function* endedTurns(
+  journal: JournalStore,
+  session: SessionUid,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly TurnRecord[], void, undefined> {
+  let turn: TurnRecord[] = [];
+  for await (const page of journal.read({ session, signal })) {
+    for (const record of page) {
+      const decoded = turnRecordOf(decodeLogRecord(record.bytes));
+      const { case: kind } = decoded.event.body;
+      if (kind === "executionStart") turn = [];
+      if (kind === "lifecycle" && turn.length === 0) continue;
+      turn.push(decoded);
+      if (turn.length > TURN_RECORDS_MAX) {
+        throw new HoldfastError("resource_exhausted", `session: a turn of it has more than ${TURN_RECORDS_MAX} records; it is not replayed`);
+      }
+      if (kind !== "end") continue;
+      yield turn;
+      turn = [];
+    }
+  }
+}
+
+async function checkTurn(
+  context: ReplayContext,
+  request: ReplayRequest,
+  records: readonly TurnRecord[],
+  cache: HistoryCache,
+  seen: Set<string>,
+): Promise<TurnCheck> {
+  const first = records[0];
+  const last = records.at(-1);
+  if (first === undefined || last === undefined) throw new InvariantError("an ended turn has records");
+  const place = { executionId: executionIdOf(first.event.executionId), startSeq: first.seq, lastSeq: last.seq };
+  const end = endOf(last);
+  try {
+    const turn = readTurn(records);
+    refuseRepeatedId(turn, seen);
+    return { ...place, end, outcome: await replayTurn(context, request, turn, cache) };
+  } catch (error) {
+    request.signal?.throwIfAborted();
+    return { ...place, end, outcome: { kind: "refused", error: toHoldfastError(error) } };
+  }
+}
+
+function endOf(record: TurnRecord): EndState {
+  const { body } = record.event;
+  const state = body.case === "end" ? body.value.state : "";
+  return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
+}
+
+function refuseRepeatedId(turn: RecordedTurn, seen: Set<string>): void {
+  if (turn.executionId === "") return;
+  if (seen.has(turn.executionId)) {
+    throw new HoldfastError("failed_precondition", `session: two start markers have one execution id, the second at seq ${turn.startSeq}`);
+  }
+  seen.add(turn.executionId);
+}
+
+async function replayTurn(
+  context: ReplayContext,
+  request: ReplayRequest,
+  turn: RecordedTurn,
+  cache: HistoryCache,
+): Promise<TurnCheckOutcome> {
+  const entry = harnessOf(context.harnesses, request, turn);
+  const tape = new Tape({ effects: servedEffects(turn), atEnd: turn.end === "COMPLETED" ? "diverge" : "stop", lastSeq: turn.lastSeq });
+  const gate = new Gate();
+  const sink = replaySink(context, request, turn, tape, gate);
+  const onAbort = (): void => gate.shut(new HoldfastError("cancelled", "replay: it was cancelled"));
+  request.signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    const { harness } = await entry.attach({ sessionUid: request.row.seed.uid, fence: FENCE_NONE, signal: gate.signal });
+    await harness.run(startOf(context, request, turn, cache), sink, { signal: gate.signal });
+    gate.shut(turnOverError());
+    return judged(turn, tape, undefined);
+  } catch (error) {
+    gate.shut(turnOverError());
+    request.signal?.throwIfAborted();
+    return judged(turn, tape, error);
+  } finally {
+    request.signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+function harnessOf(harnesses: HarnessCatalog, request: ReplayRequest, turn: RecordedTurn): HarnessEntry {
+  const recorded = turn.start?.harness ?? "";
+  const name = request.harness ?? (recorded === "" ? request.row.seed.harness : recorded);
+  const entry = harnesses.find(name);
+  if (entry === undefined) {
+    throw new HoldfastError("failed_precondition", "harness: the one that the turn was recorded with is not served here; name another");
+  }
+  return entry;
+}
+
+/** A stopped turn may have a model call without a result as its last effect: that is where it was stopped. */
+function servedEffects(turn: RecordedTurn): RecordedTurn["effects"] {
+  const last = turn.effects.at(-1);
+  return turn.end !== "COMPLETED" && last?.kind === "model" && last.result === undefined ? turn.effects.slice(0, -1) : turn.effects;
+}
+
+function replaySink(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, tape: Tape, gate: Gate): TurnSink {
+  const nothing = (): never => {
+    throw new InvariantError("a replay performs and records nothing");
+  };
+  const pen: Pen = { session: request.row.seed.uid, commit: nothing, issue: nothing };
+  return new TurnSink({
+    executionId: turn.executionId,
+    tape,
+    journal: pen,
+    gate,
+    models: { providerOf: nothing },
+    deltas: new DeltaHub(),
+    ports: context.ports,
+    principal: request.row.seed.identity,
+    earlyServing: false,
+    admit: () => undefined,
+  });
+}
+
+function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, cache: HistoryCache): Start {
+  const { seed } = request.row;
+  return {
+    executionId: turn.executionId,
+    sessionUid: seed.uid,
+    config: turn.start?.config ?? new Uint8Array(),
+    history: new JournalHistory(seed.uid, (turn.startSeq - 1) as Seq, { journal: context.journal, cache }),
+    inputs: turn.inputs,
+    identity: { principal: seed.identity },
+    resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,
+    model: seed.model,
+  };
+}
+
+/** Whether a run that ended like this is the recorded one. */
+function judged(turn: RecordedTurn, tape: Tape, thrown: unknown): TurnCheckOutcome {
+  const same: TurnCheckOutcome = { kind: "same", effects: turn.effects.length };
+  if (tape.divergence !== undefined) return { kind: "diverged", divergence: tape.divergence.divergence };
+  if (tape.stopped) return same;
+  const left = leftOver(tape);
+  if (left !== undefined) return { kind: "diverged", divergence: left };
+  if (thrown === undefined) return turn.end === "FAILED" ? endedOtherwise(turn, "the harness completed; FAILED is recorded") : same;
+  if (turn.end === "CANCELED") return same;
+  if (thrown instanceof HarnessFailure && turn.end === "FAILED") return same;
+  return endedOtherwise(turn, `the harness threw; ${turn.end ?? "no END"} is recorded`);
+}
+
+function leftOver(tape: Tape): Divergence | undefined {
+  try {
+    tape.finish();
+    return undefined;
+  } catch (error) {
+    if (error instanceof DivergenceError) return error.divergence;
+    throw error;
+  }
+}
+
+function endedOtherwise(turn: RecordedTurn, reason: string): TurnCheckOutcome {
+  return { kind: "diverged", divergence: { seq: turn.lastSeq, recorded: undefined, asked: undefined, reason } };
+}

@@ -1,0 +1,167 @@
+/**
+ * The tape: recorded effects, served in the order in which they were recorded, to a harness that asks for them again.
+ *
+ * Invariants:
+ * - What is asked must be what is recorded (I0): a model call by its input hash, everything else by its content. The first
+ *   difference is sticky.
+ * - Serving performs nothing (I1).
+ * - What happens at its end is said beforehand. `live`: a crash was there, and whoever plays the tape goes on live. `diverge`: the
+ *   turn was complete, so asking for more is divergence. `stop`: the turn was stopped from outside, and is stopped there again.
+ */
+
+import { equals } from "@bufbuild/protobuf";
+import { HoldfastError } from "../base/errors.ts";
+import type { Seq } from "../base/ids.ts";
+import { SEQ_NONE } from "../base/ids.ts";
+import { ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { messageText, type ToolResult, type Usage } from "../spi/index.ts";
+import { type AskedEffect, DivergenceError } from "./divergence.ts";
+import type { RecordedEffect } from "./recorded-turn.ts";
+
+type EffectOf<Kind extends RecordedEffect["kind"]> = Extract<RecordedEffect, { kind: Kind }>;
+type AskedOf<Kind extends AskedEffect["kind"]> = Extract<AskedEffect, { kind: Kind }>;
+
+/** What a tape is made of. */
+export interface TapeOptions {
+  readonly effects: readonly RecordedEffect[];
+  readonly atEnd: "live" | "diverge" | "stop";
+  /** The last seq of the turn, where asking for more is reported. */
+  readonly lastSeq: Seq;
+}
+
+/** Plays recorded effects. */
+export class Tape {
+  readonly #effects: readonly RecordedEffect[];
+  readonly #atEnd: TapeOptions["atEnd"];
+  readonly #lastSeq: Seq;
+  #next = 0;
+  #divergence: DivergenceError | undefined;
+  #stopped: HoldfastError | undefined;
+
+  constructor(options: TapeOptions) {
+    this.#effects = options.effects;
+    this.#atEnd = options.atEnd;
+    this.#lastSeq = options.lastSeq;
+  }
+
+  /** The tape of a turn that has recorded nothing yet. */
+  static empty(): Tape {
+    return new Tape({ effects: [], atEnd: "live", lastSeq: SEQ_NONE });
+  }
+
+  /** The first divergence, once there was one. */
+  get divergence(): DivergenceError | undefined {
+    return this.#divergence;
+  }
+
+  /** Effects that were not asked for yet. */
+  get left(): number {
+    return this.#effects.length - this.#next;
+  }
+
+  /** The recorded model call that answers `asked`; undefined where the tape has ended. */
+  model(asked: AskedOf<"model">): EffectOf<"model"> | undefined {
+    const effect = this.#take("model", asked);
+    if (effect !== undefined && effect.call.inputHash !== asked.inputHash) {
+      const what = effect.call.model === asked.request.model ? "the model request differs" : "another model is asked";
+      throw this.#diverge(effect, asked, what);
+    }
+    return effect;
+  }
+
+  /** Usage that belongs to the completion just served: the next USAGE before another MODEL_CALL. */
+  usageAhead(): Usage | undefined {
+    for (let index = this.#next; index < this.#effects.length; index++) {
+      const effect = this.#effects[index];
+      if (effect?.kind === "usage") return effect.usage;
+      if (effect?.kind === "model") return undefined;
+    }
+    return undefined;
+  }
+
+  /** Whether output is recorded here; false where the tape has ended. */
+  output(text: string): boolean {
+    const asked: AskedEffect = { kind: "output", text };
+    const effect = this.#take("output", asked);
+    if (effect !== undefined && messageText(effect.message) !== text) throw this.#diverge(effect, asked, "the text differs");
+    return effect !== undefined;
+  }
+
+  /** Whether this report is recorded here; false where the tape has ended. */
+  report(result: ToolResult): boolean {
+    const asked: AskedEffect = { kind: "report", id: result.id };
+    const effect = this.#take("report", asked);
+    if (effect !== undefined && !equals(ToolResultSchema, effect.result, result)) {
+      throw this.#diverge(effect, asked, "the reported result differs");
+    }
+    return effect !== undefined;
+  }
+
+  /** Whether this usage is recorded here; false where the tape has ended. */
+  usage(usage: Usage): boolean {
+    const asked: AskedEffect = { kind: "usage" };
+    const effect = this.#take("usage", asked);
+    if (effect !== undefined && !equals(UsageSchema, effect.usage, usage)) throw this.#diverge(effect, asked, "the usage differs");
+    return effect !== undefined;
+  }
+
+  /** The harness has ended. Throws when recorded effects were not asked for. */
+  finish(): void {
+    if (this.#divergence !== undefined) throw this.#divergence;
+    const effect = this.#effects[this.#next];
+    if (effect !== undefined) throw this.#diverge(effect, undefined, `the harness ended, but ${wordOf(effect.kind)} is recorded next`);
+  }
+
+  /** Whether the tape has come to where the recorded turn was stopped. */
+  get stopped(): boolean {
+    return this.#stopped !== undefined;
+  }
+
+  /** Stops the tape where its turn was stopped; the error that everything gets from there on. */
+  stop(): HoldfastError {
+    this.#stopped ??= new HoldfastError("cancelled", "turn: it was stopped here when it was recorded");
+    return this.#stopped;
+  }
+
+  /** Throws once the tape has diverged or stopped. */
+  pass(): void {
+    if (this.#divergence !== undefined) throw this.#divergence;
+    if (this.#stopped !== undefined) throw this.#stopped;
+  }
+
+  #take<Kind extends RecordedEffect["kind"]>(kind: Kind, asked: AskedEffect): EffectOf<Kind> | undefined {
+    this.pass();
+    const effect = this.#effects[this.#next];
+    if (effect === undefined) {
+      if (this.#atEnd === "stop") throw this.stop();
+      if (this.#atEnd === "live") return undefined;
+      throw this.#diverge(undefined, asked, `the harness asks for ${wordOf(kind)} after the last recorded effect`);
+    }
+    if (!isKind(effect, kind)) {
+      throw this.#diverge(effect, asked, `the harness asks for ${wordOf(kind)} where ${wordOf(effect.kind)} is recorded`);
+    }
+    this.#next += 1;
+    return effect;
+  }
+
+  #diverge(recorded: RecordedEffect | undefined, asked: AskedEffect | undefined, reason: string): DivergenceError {
+    this.#divergence ??= new DivergenceError({ seq: recorded?.seq ?? this.#lastSeq, recorded, asked, reason });
+    return this.#divergence;
+  }
+}
+
+function isKind<Kind extends RecordedEffect["kind"]>(effect: RecordedEffect, kind: Kind): effect is EffectOf<Kind> {
+  return effect.kind === kind;
+}
+
+const WORDS: Readonly<Record<RecordedEffect["kind"], string>> = {
+  model: "a model call",
+  output: "an output",
+  tool: "a tool call",
+  report: "a tool result",
+  usage: "usage",
+};
+
+function wordOf(kind: RecordedEffect["kind"]): string {
+  return WORDS[kind];
+}

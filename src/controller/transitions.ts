@@ -1,0 +1,137 @@
+/**
+ * The transitions of a session that are no turn: cancel, delete, suspend.
+ *
+ * Invariants:
+ * - Each is a compare-and-swap on the row that it was decided on; a lost race reads the session and decides again.
+ * - Each is idempotent: where there is nothing to do, nothing is written.
+ */
+
+import { HoldfastError } from "../base/errors.ts";
+import type { HostId, SessionUid } from "../base/ids.ts";
+import type { Clock } from "../base/ports.ts";
+import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
+import type { JournalStore, NewEvent, RecordedSnapshot, SessionRow } from "../journal/index.ts";
+import type { IdentityRef } from "../spi/index.ts";
+import type { CancelReason } from "./contract.ts";
+import { cancelEvent, deleteEvent, endEvent, suspendEvent } from "./events.ts";
+import { appendedOrThrow, deletedError } from "./outcome.ts";
+import type { RunningTurns } from "./running.ts";
+import type { Turn } from "./turn.ts";
+
+/** How often a transition that lost its compare-and-swap reads the session and tries again. */
+export const RACE_ATTEMPTS_MAX = 16;
+
+/** What transitions need of their controller. */
+export interface TransitionContext {
+  readonly journal: JournalStore;
+  readonly running: RunningTurns;
+  readonly hostId: HostId;
+  readonly clock: Clock;
+}
+
+type StepResult = "done" | "unchanged" | "again";
+
+/** The transitions of a host's sessions. */
+export class Transitions {
+  readonly #context: TransitionContext;
+
+  constructor(context: TransitionContext) {
+    this.#context = context;
+  }
+
+  /** See `Controller.cancel`. */
+  async cancel(request: { session: SessionUid; executionId: string; reason: CancelReason }): Promise<SessionRow> {
+    const { session, executionId, reason } = request;
+    return this.#transition(session, async (row) => {
+      const open = row.projection.openTurn;
+      if (open === undefined) return "unchanged";
+      if (executionId !== "" && executionId !== open.executionId) throw notTheOpenTurn();
+      const turn = this.#context.running.get(session);
+      if (turn !== undefined) return cancelHere(turn, reason);
+      return this.#append(row, closingEvents(row, reason, row.seed.identity, this.#context.clock), { takeOver: true });
+    });
+  }
+
+  /** See `Controller.delete`. */
+  async delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
+    return this.#transition(session, async (row) => {
+      if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return "unchanged";
+      const turn = this.#context.running.get(session);
+      if (turn !== undefined) {
+        await cancelHere(turn, "USER");
+        return "again";
+      }
+      const { clock } = this.#context;
+      const events = [...closingEvents(row, "USER", actor ?? row.seed.identity, clock), deleteEvent(clock, actor)];
+      return this.#append(row, events, { takeOver: true });
+    });
+  }
+
+  /** See `Controller.suspend`. */
+  async suspend(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
+    return this.#transition(session, async (row) => {
+      if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
+      if (row.projection.computeState === ComputeState.COMPUTE_COLD) return "unchanged";
+      if (row.holder !== undefined || this.#context.running.has(session)) throw runningError();
+      // A harness in this process holds nothing that its journal does not: the session itself is what restore needs.
+      const snapshot: RecordedSnapshot = { local: session, externalUri: "", memory: false, sealed: false };
+      return this.#append(row, [suspendEvent(this.#context.clock, snapshot, actor)], { takeOver: false });
+    });
+  }
+
+  /** One append onto the row that was read, under a fence of its own and without a lease. */
+  async #append(row: SessionRow, events: readonly NewEvent[], options: { readonly takeOver: boolean }): Promise<StepResult> {
+    const { journal, hostId } = this.#context;
+    const outcome = await journal.append({
+      session: row.seed.uid,
+      expectedLastSeq: row.projection.lastSeq,
+      writer: { kind: "claim", holder: hostId, leaseMs: 0, takeOver: options.takeOver },
+      events,
+    });
+    if (outcome.kind === "conflict" || outcome.kind === "deleted") return "again";
+    appendedOrThrow(outcome);
+    return "done";
+  }
+
+  /** Reads the session and tries `step` until it lost no race; resolves with the session as it is then. */
+  async #transition(session: SessionUid, step: (row: SessionRow) => Promise<StepResult>): Promise<SessionRow> {
+    for (let attempt = 0; attempt < RACE_ATTEMPTS_MAX; attempt++) {
+      const row = await rowOf(this.#context.journal, session);
+      const result = await step(row);
+      if (result === "unchanged") return row;
+      if (result === "done") return rowOf(this.#context.journal, session);
+    }
+    throw new HoldfastError("aborted", "session: it changed too often meanwhile; read it, then retry");
+  }
+}
+
+/** The row of a session. Throws NOT_FOUND for an unknown one. */
+export async function rowOf(journal: JournalStore, session: SessionUid): Promise<SessionRow> {
+  const row = await journal.get(session);
+  if (row === undefined) throw new HoldfastError("not_found", "session: no session has this uid");
+  return row;
+}
+
+/** CANCEL and END for an open turn; nothing where none is open. */
+function closingEvents(row: SessionRow, reason: CancelReason, actor: IdentityRef | undefined, clock: Clock): readonly NewEvent[] {
+  const open = row.projection.openTurn;
+  if (open === undefined) return [];
+  const stamp = { executionId: open.executionId, clock };
+  return [cancelEvent(stamp, reason, actor), endEvent(stamp, "CANCELED", undefined, actor)];
+}
+
+async function cancelHere(turn: Turn, reason: CancelReason): Promise<"done"> {
+  const outcome = await turn.cancel(reason);
+  if (outcome.kind === "interrupted") throw outcome.error;
+  return "done";
+}
+
+function notTheOpenTurn(): HoldfastError {
+  return new HoldfastError("failed_precondition", "execution_id: it is not the session's open turn; leave it empty to cancel that one", {
+    field: "execution_id",
+  });
+}
+
+function runningError(): HoldfastError {
+  return new HoldfastError("aborted", "session: a turn of it is running; wait for its end or cancel it, then retry");
+}
