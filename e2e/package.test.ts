@@ -69,8 +69,14 @@ describe("the exports of the tarball", () => {
     const lines = entries.map((entry, index) => `export * as e${index} from ${JSON.stringify(posix.join("holdfast", entry))};`);
     writeFileSync(join(app.folder, "app.ts"), `${lines.join("\n")}\n`);
     const compilerOptions = {
-      ...{ strict: true, noEmit: true, target: "ES2024", lib: ["ES2024", "ESNext.Disposable", "DOM"] },
-      ...{ module: "NodeNext", moduleResolution: "NodeNext", types: ["node"], skipLibCheck: false },
+      strict: true,
+      noEmit: true,
+      target: "ES2024",
+      lib: ["ES2024", "ESNext.Disposable", "DOM"],
+      module: "NodeNext",
+      moduleResolution: "NodeNext",
+      types: ["node"],
+      skipLibCheck: false,
     };
     writeFileSync(join(app.folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["app.ts"] }));
     const { output } = await run(["tsc", "-p", app.folder, "--pretty", "false"]);
