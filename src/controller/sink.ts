@@ -19,7 +19,7 @@ import type { Ports } from "../base/ports.ts";
 import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
-import { ModelFactsSchema } from "../gen/holdfast/v1/model_facts_pb.ts";
+import { ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import type { NewEvent } from "../journal/index.ts";
 import type {
   CallOptions,
