@@ -1,6 +1,6 @@
 /** What a front door logs of an error that it answers with `internal`: enough to find the place, nothing of the content. */
 
-import { HoldfastError, toHoldfastError, type Log } from "../base/index.ts";
+import { toHoldfastError, type HoldfastError, type Log } from "../base/index.ts";
 
 /** `error` as one of the closed set. What is the server's own fault is logged; what is the caller's is not. */
 export function reported(error: unknown, call: string, log: Log): HoldfastError {

@@ -26,6 +26,7 @@ export interface Http1Server {
 /** Creates the HTTP/1.1 front door. */
 export function createHttp1Server(app: FetchHandler, overrides: Partial<GatewayLimits> = {}): Http1Server {
   const limits = { ...GATEWAY_LIMITS, ...overrides };
+  const answer = getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false });
   const server = createServer(
     {
       maxHeaderSize: limits.metadataBytesMax,
@@ -34,7 +35,7 @@ export function createHttp1Server(app: FetchHandler, overrides: Partial<GatewayL
       keepAliveTimeout: IDLE_TIMEOUT_MS,
       connectionsCheckingInterval: Math.max(100, Math.min(1_000, limits.helloTimeoutMs / 4)),
     },
-    getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false }),
+    (request, response) => void answer(request, response),
   );
   // Node starts to enforce the time-outs of a server when it listens, and this one never does.
   server.emit("listening");

@@ -119,6 +119,8 @@ function decideProtocol(
     socket.off("close", onClose);
     socket.pause();
     if (protocol !== undefined) socket.unshift(seen);
+    // An HTTP/2 session over a half-open socket would never learn that its peer is gone.
+    if (protocol === "http2") socket.allowHalfOpen = false;
     decided(protocol);
     // HTTP/1.1 waits for 'data'; an HTTP/2 session takes what is buffered by itself.
     if (protocol === "http1") socket.resume();

@@ -4,8 +4,12 @@ import { create } from "@bufbuild/protobuf";
 import type { Ports } from "../base/ports.ts";
 import { sessionUidOf } from "../base/ids.ts";
 import type { Controller } from "../controller/index.ts";
-import { ListSessionsResponseSchema, type ListSessionsResponse } from "../gen/agentsessions/v1/session_pb.ts";
-import type { ListSessionsRequest, ReplayRequest } from "../gen/agentsessions/v1/session_pb.ts";
+import {
+  ListSessionsResponseSchema,
+  type ListSessionsRequest,
+  type ListSessionsResponse,
+  type ReplayRequest,
+} from "../gen/agentsessions/v1/session_pb.ts";
 import { sessionOf, type JournalStore, type ListPage, type SessionRow, type StoredRecord } from "../journal/index.ts";
 import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
 import { accessSession, authorize } from "./access.ts";

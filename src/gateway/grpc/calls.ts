@@ -38,7 +38,7 @@ export interface OpenCall {
   /** The method, for logs. */
   readonly path: string;
   readonly signal: AbortSignal;
-  /** Who calls. Throws UNAUTHENTICATED; RESOURCE_EXHAUSTED for too much metadata. */
+  /** Who calls. Throws UNAUTHENTICATED; RESOURCE_EXHAUSTED for too much metadata; the signal's reason when it has fired. */
   admit(): CallContext;
   /** True once, for whoever answers the call. */
   finish(): boolean;
@@ -91,6 +91,7 @@ export class OpenCalls {
   }
 
   #admit(call: AnyCall, signal: AbortSignal): CallContext {
+    signal.throwIfAborted();
     const { authenticate, limits } = this.options;
     const bytes = metadataBytes(call.metadata);
     if (bytes > limits.metadataBytesMax) {

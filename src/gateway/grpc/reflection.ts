@@ -40,7 +40,9 @@ async function converse(
 ): Promise<void> {
   try {
     const outbox = new Outbox(call, calls.options.limits.streamBufferBytesMax, open.signal);
-    for await (const bytes of call as AsyncIterable<Uint8Array>) {
+    // A stream that the loop destroyed could not be given its status.
+    const requests: AsyncIterable<Uint8Array> = call.iterator({ destroyOnReturn: false });
+    for await (const bytes of requests) {
       const response = reflect(decodeRequest(ServerReflectionRequestSchema, bytes), files);
       await outbox.send(toBinary(ServerReflectionResponseSchema, response));
     }

@@ -1,7 +1,7 @@
 /** The gRPC front door: which services it has and how it takes connections. It listens to nothing itself. */
 
 import type { Duplex } from "node:stream";
-import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Server, ServerCredentials, type ConnectionInjector, type UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { DescService } from "@bufbuild/protobuf";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
@@ -66,7 +66,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     get openCalls() {
       return calls.count;
     },
-    close: (graceMs) => close(server, calls, graceMs),
+    close: (graceMs) => close({ server, injector }, calls, graceMs),
   };
 }
 
@@ -112,11 +112,19 @@ function healthHandlers(calls: OpenCalls): UntypedServiceImplementation {
   };
 }
 
-/** grpc-js answers CANCELLED for what is open when it drains; so open calls get to end by themselves first. */
-async function close(server: Server, calls: OpenCalls, graceMs: number): Promise<void> {
+/**
+ * grpc-js answers CANCELLED for what is open when it drains; so open calls get to end by themselves first. Its forced shutdown
+ * overlooks connections that were injected; the injector's own drain does not.
+ */
+async function close(
+  { server, injector }: { readonly server: Server; readonly injector: ConnectionInjector },
+  calls: OpenCalls,
+  graceMs: number,
+): Promise<void> {
   const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
   await Promise.race([calls.idle(), grace]);
   const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
   await Promise.race([drained, grace]);
-  server.forceShutdown();
+  injector.drain(0);
+  await drained;
 }

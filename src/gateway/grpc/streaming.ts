@@ -11,9 +11,9 @@ import { decodeRequest } from "./wire.ts";
 
 /** A handler of server-streaming calls. Its items are encoded one by one, a page of records message by message. */
 export interface StreamHandler<Input extends DescMessage, Item> {
-  open(request: MessageShape<Input>, context: CallContext): AsyncIterable<Item>;
+  readonly open: (request: MessageShape<Input>, context: CallContext) => AsyncIterable<Item>;
   /** The encoded messages of an item. */
-  encode(item: Item): Iterable<Uint8Array>;
+  readonly encode: (item: Item) => Iterable<Uint8Array>;
 }
 
 /** The grpc-js handler of a method. */
@@ -24,10 +24,11 @@ export function serveStream<Input extends DescMessage, Item>(
 ): handleServerStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
     const open = calls.open(call);
-    void answer(calls, open, call, () => {
+    const start = (): AsyncIterable<Item> => {
       const context = open.admit();
       return handler.open(decodeRequest(method.input, call.request), context);
-    }, handler.encode);
+    };
+    void answer(calls, open, call, { start, encode: handler.encode });
   };
 }
 
@@ -35,12 +36,11 @@ async function answer<Item>(
   calls: OpenCalls,
   open: OpenCall,
   call: ServerWritableStream<Uint8Array, Uint8Array>,
-  start: () => AsyncIterable<Item>,
-  encode: (item: Item) => Iterable<Uint8Array>,
+  work: { readonly start: () => AsyncIterable<Item>; readonly encode: (item: Item) => Iterable<Uint8Array> },
 ): Promise<void> {
   try {
     const outbox = new Outbox(call, calls.options.limits.streamBufferBytesMax, open.signal);
-    await pump(start(), encode, outbox, open.signal);
+    await pump(work.start(), work.encode, outbox, open.signal);
     open.signal.throwIfAborted();
     if (open.finish()) call.end();
   } catch (error) {
