@@ -151,6 +151,11 @@ const CODE: readonly Plant[] = [
   plant("src/server/id-import.ts", 'export { randomUUID } from "node:crypto";', "eslint/no-restricted-imports"),
   plant("src/node/clock.ts", "export const at = Date.now();"),
   plant("src/base/untested.test.ts", 'import { it } from "vitest";\nit("does", () => undefined);', "vitest/expect-expect"),
+  plant(
+    "src/base/expects.test.ts",
+    'import { expect, it } from "vitest";\nit("does", () => {\n  expect(1, "why", 2).toBe(1);\n});',
+    "vitest/valid-expect",
+  ),
   plant("src/base/disable.ts", "// oxlint-disable-next-line no-var\nexport const x = 1;", "unused-directive"),
 ];
 
