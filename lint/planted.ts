@@ -150,7 +150,6 @@ const CODE: readonly Plant[] = [
   plant("src/server/id.ts", "export const id = crypto.randomUUID();", "eslint/no-restricted-properties"),
   plant("src/server/id-import.ts", 'export { randomUUID } from "node:crypto";', "eslint/no-restricted-imports"),
   plant("src/node/clock.ts", "export const at = Date.now();"),
-  plant("src/base/untested.test.ts", 'import { it } from "vitest";\nit("does", () => undefined);', "vitest/expect-expect"),
   plant(
     "src/base/expects.test.ts",
     'import { expect, it } from "vitest";\nit("does", () => {\n  expect(1, "why", 2).toBe(1);\n});',
