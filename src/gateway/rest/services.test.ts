@@ -30,7 +30,8 @@ async function serve(run: HarnessRun = saysHello): Promise<string> {
     authenticate: () => ({ identity: undefined }),
     loopbackOnly: true,
   });
-  const server = createServer(getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false }));
+  const listener = getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false });
+  const server = createServer((request, response) => void listener(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(async () => {
     server.closeAllConnections();

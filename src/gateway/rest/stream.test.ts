@@ -173,7 +173,6 @@ describe("an event stream", () => {
   it("answers what is wrong before its first event as an HTTP status", async () => {
     const door = await openDoor({
       sessions: {
-        // oxlint-disable-next-line require-yield -- it refuses the request.
         async *exec() {
           throw invalidArgument("harness", "is not served here");
         },
