@@ -31,6 +31,7 @@ import { watchSession } from "./live.ts";
 import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
+import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
 import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, Transitions } from "./transitions.ts";
@@ -53,11 +54,14 @@ class HostController implements Controller {
     this.#options = options;
     this.#limits = { ...CONTROLLER_LIMITS, ...options.limits };
     const { journal, models, ports, log, hostId } = options;
+    const origins = new MessageOrigins();
     this.#turnContext = {
       store: journal,
       models,
       deltas: new DeltaHub(),
       history: new HistoryCache({ bytesMax: this.#limits.historyCacheBytesMax }),
+      origins,
+      sketcher: new RequestSketcher({ origins, digest: ports.digest, keysMax: this.#limits.sketchKeysMax }),
       ports,
       log,
       limits: this.#limits,

@@ -5,6 +5,7 @@ import { SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
 import type { JournalStore, ReadRequest } from "../journal/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { seededPorts, testHarness, TestHost } from "../testing/index.ts";
+import { MessageOrigins } from "./request-sketch.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 
 async function journalOf(turns: number): Promise<{ journal: JournalStore; session: SessionUid; reads: ReadRequest[]; lastSeq: Seq }> {
@@ -30,12 +31,13 @@ async function seqsOf(history: JournalHistory, range: { fromSeq?: Seq; toSeq?: S
   return seqs;
 }
 
+const origins = new MessageOrigins();
 const span = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe("a session's history", () => {
   it("is every event up to its last seq, in pages, and any range of it", async () => {
     const { journal, session, lastSeq } = await journalOf(200);
-    const history = new JournalHistory(session, (lastSeq - 4) as Seq, { journal, cache: new HistoryCache({ bytesMax: 0 }) });
+    const history = new JournalHistory(session, (lastSeq - 4) as Seq, { journal, cache: new HistoryCache({ bytesMax: 0 }), origins });
     expect(await seqsOf(history)).toEqual(span(1, 796));
     expect(await seqsOf(history, { fromSeq: 300 as Seq, toSeq: 301 as Seq })).toEqual([300, 301]);
     expect(await seqsOf(history, { fromSeq: 790 as Seq, toSeq: 900 as Seq })).toEqual(span(790, 796));
@@ -45,9 +47,9 @@ describe("a session's history", () => {
   it("reads from the store only what it has not decoded before", async () => {
     const { journal, session, reads } = await journalOf(10);
     const cache = new HistoryCache({ bytesMax: 1 << 20 });
-    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache }));
-    await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache }));
-    expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache }))).toEqual(span(1, 24));
+    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache, origins }));
+    await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }));
+    expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }))).toEqual(span(1, 24));
     expect(reads.map(({ fromSeq, toSeq }) => [fromSeq, toSeq])).toEqual([
       [1, 20],
       [21, 24],
@@ -71,7 +73,7 @@ describe("a session's history", () => {
   it("never keeps a prefix with a gap", async () => {
     const { journal, session } = await journalOf(5);
     const cache = new HistoryCache({ bytesMax: 1 << 20 });
-    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache }), { fromSeq: 9 as Seq });
+    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache, origins }), { fromSeq: 9 as Seq });
     expect(cache.bytes).toBe(0);
   });
 });

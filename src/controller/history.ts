@@ -8,6 +8,7 @@ import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
+import type { MessageOrigins } from "./request-sketch.ts";
 import type { Event, History, HistoryPage } from "../spi/index.ts";
 
 /** Decoded events of one session from seq 1 on, without a gap. */
@@ -61,18 +62,28 @@ export class HistoryCache {
   }
 }
 
+/** What a history is read from. */
+export interface HistoryOptions {
+  readonly journal: JournalStore;
+  readonly cache: HistoryCache;
+  /** Told which record each message came from. */
+  readonly origins: MessageOrigins;
+}
+
 /** A session's history up to `lastSeq`. */
 export class JournalHistory implements History {
   readonly lastSeq: Seq;
   readonly #session: SessionUid;
   readonly #journal: JournalStore;
   readonly #cache: HistoryCache;
+  readonly #origins: MessageOrigins;
 
-  constructor(session: SessionUid, lastSeq: Seq, options: { readonly journal: JournalStore; readonly cache: HistoryCache }) {
+  constructor(session: SessionUid, lastSeq: Seq, options: HistoryOptions) {
     this.lastSeq = lastSeq;
     this.#session = session;
     this.#journal = options.journal;
     this.#cache = options.cache;
+    this.#origins = options.origins;
   }
 
   async *read(options: { fromSeq?: Seq; toSeq?: Seq; signal?: AbortSignal } = {}): AsyncGenerator<HistoryPage, void, undefined> {
@@ -97,6 +108,7 @@ export class JournalHistory implements History {
       const { event } = decodeLogRecord(record.bytes);
       invariant(event !== undefined, "a committed record holds an event");
       events.push(event);
+      if (event.body.case === "message") this.#origins.note(event.body.value, this.#session, record.seq);
       bytes += record.bytes.length;
     }
     this.#cache.extend(this.#session, first.seq, events, bytes);

@@ -7,3 +7,4 @@ export { type AskedEffect, type Divergence, DivergenceError } from "./divergence
 export type { ForkInvocation } from "./fork.ts";
 export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
 export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";
+export { rebuildRequest, type RebuiltRequest } from "./request-sketch.ts";

@@ -19,6 +19,8 @@ export interface ControllerLimits {
   readonly watchQueueBytesMax: number;
   /** Bytes of decoded events that are kept for histories. */
   readonly historyCacheBytesMax: number;
+  /** Messages of last requests that are remembered, so that the next request of their session is sketched as what is new in it. */
+  readonly sketchKeysMax: number;
 }
 
 export const CONTROLLER_LIMITS: ControllerLimits = {
@@ -31,4 +33,5 @@ export const CONTROLLER_LIMITS: ControllerLimits = {
   watchQueueItemsMax: 1_024,
   watchQueueBytesMax: 1024 * 1024,
   historyCacheBytesMax: 64 * 1024 * 1024,
+  sketchKeysMax: 500_000,
 };

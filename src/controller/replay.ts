@@ -18,6 +18,7 @@ import { DivergenceError, type Divergence } from "./divergence.ts";
 import { Gate, turnOverError } from "./gate.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 import { readTurn, type RecordedTurn, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+import { MessageOrigins } from "./request-sketch.ts";
 import { type Pen, TurnSink } from "./sink.ts";
 import { Tape } from "./tape.ts";
 
@@ -170,13 +171,15 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
   const nothing = (): never => {
     throw new InvariantError("a replay performs and records nothing");
   };
-  const pen: Pen = { session: request.row.seed.uid, commit: nothing, issue: nothing };
+  const pen: Pen = { session: request.row.seed.uid, issuedSeq: turn.lastSeq, commit: nothing, issue: nothing };
   return new TurnSink({
     executionId: turn.executionId,
     tape,
     journal: pen,
     gate,
     models: { providerOf: nothing },
+    sketcher: undefined,
+    origins: new MessageOrigins(),
     deltas: new DeltaHub(),
     ports: context.ports,
     principal: request.row.seed.identity,
@@ -191,7 +194,7 @@ function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedT
     executionId: turn.executionId,
     sessionUid: seed.uid,
     config: turn.start?.config ?? new Uint8Array(),
-    history: new JournalHistory(seed.uid, (turn.startSeq - 1) as Seq, { journal: context.journal, cache }),
+    history: new JournalHistory(seed.uid, (turn.startSeq - 1) as Seq, { journal: context.journal, cache, origins: new MessageOrigins() }),
     inputs: turn.inputs,
     identity: { principal: seed.identity },
     resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,

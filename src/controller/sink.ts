@@ -14,7 +14,7 @@
 
 import { clone, create, toBinary } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
-import type { ExecutionId, SessionUid } from "../base/ids.ts";
+import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
 import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
@@ -38,11 +38,14 @@ import { errorEvent, modelCallEvent, outputEvent, textOutputEvent, toolResultEve
 import type { Gate } from "./gate.ts";
 import { Lane } from "./lane.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
+import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import type { Tape } from "./tape.ts";
 
 /** What a sink records with. */
 export interface Pen {
   readonly session: SessionUid;
+  /** The last seq that was handed out; the next record has the one after it. */
+  readonly issuedSeq: Seq;
   /** Appends and resolves once the records are durable. */
   commit(events: readonly NewEvent[]): Promise<unknown>;
   /** Appends without waiting: what is recorded next commits with these records or after them. */
@@ -58,6 +61,9 @@ export interface SinkContext {
   readonly journal: Pen;
   readonly gate: Gate;
   readonly models: ModelCatalog;
+  /** Absent in a replay, which records nothing. */
+  readonly sketcher: RequestSketcher | undefined;
+  readonly origins: MessageOrigins;
   readonly deltas: DeltaHub;
   readonly ports: Ports;
   /** The session's principal: the actor of every effect. */
@@ -139,12 +145,15 @@ export class TurnSink implements EventSink {
   }
 
   async #model(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
-    const { ports, tape } = this.#context;
+    const { ports, tape, journal, sketcher } = this.#context;
     this.#enter(options);
     if (request.model === "") throw invalidArgument("model", "must name a model");
     const hash = inputHash(request, ports.digest);
     const recorded = tape.model({ kind: "model", request, inputHash: hash });
-    if (recorded?.result !== undefined) return this.#serve(recorded.result);
+    if (recorded?.result !== undefined) {
+      sketcher?.sketch(journal.session, recorded.seq, request);
+      return this.#serve(recorded.result);
+    }
     if (recorded === undefined) await this.#intend(request, hash);
     return this.#perform(request, options);
   }
@@ -157,20 +166,25 @@ export class TurnSink implements EventSink {
       throw this.#recordedFault;
     }
     const usage = this.#context.tape.usageAhead() ?? create(UsageSchema);
-    return { message: clone(MessageSchema, result.message), usage: clone(UsageSchema, usage) };
+    const message = clone(MessageSchema, result.message);
+    this.#context.origins.note(message, this.#context.journal.session, result.seq);
+    return { message, usage: clone(UsageSchema, usage) };
   }
 
   async #intend(request: ModelRequest, hash: string): Promise<void> {
-    const { journal, gate, principal, admit } = this.#context;
+    const { journal, gate, principal, admit, sketcher } = this.#context;
     admit(2);
     const call = { request, inputHash: hash, id: this.#newCallId() };
-    await journal.commit([modelCallEvent(this.#stamp, call, principal)]);
+    const aside = sketcher?.sketch(journal.session, nextSeqOf(journal), request);
+    await journal.commit([{ ...modelCallEvent(this.#stamp, call, principal), aside }]);
     gate.pass();
   }
 
   async #perform(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
     const { response, facts } = await this.#complete(request, options);
     const message = wellFormedMessage(response.message);
+    const { journal, origins } = this.#context;
+    origins.note(message, journal.session, nextSeqOf(journal));
     await this.#record({ ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(facts) });
     return { message, usage: response.usage };
   }
@@ -226,6 +240,10 @@ export class TurnSink implements EventSink {
     for (const byte of this.#context.ports.random.bytes(8)) id += byte.toString(16).padStart(2, "0");
     return id;
   }
+}
+
+function nextSeqOf(journal: Pen): Seq {
+  return (journal.issuedSeq + 1) as Seq;
 }
 
 function refusedTool(call: ToolCall): string {

@@ -19,6 +19,7 @@ import { cancelEvent, endEvent, errorEvent, type EventStamp } from "./events.ts"
 import { Gate, turnOverError } from "./gate.ts";
 import { type HistoryCache, JournalHistory } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { TurnSink } from "./sink.ts";
 import type { Tape } from "./tape.ts";
 import { TurnJournal, type TurnPosition } from "./turn-journal.ts";
@@ -29,6 +30,8 @@ export interface TurnContext {
   readonly models: ModelCatalog;
   readonly deltas: DeltaHub;
   readonly history: HistoryCache;
+  readonly origins: MessageOrigins;
+  readonly sketcher: RequestSketcher;
   readonly ports: Ports;
   readonly log: Log;
   readonly limits: ControllerLimits;
@@ -131,13 +134,15 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, ports } = this.#context;
+    const { models, deltas, ports, origins, sketcher } = this.#context;
     return new TurnSink({
       executionId: this.#start.recordedId ?? this.executionId,
       tape: this.#start.tape,
       journal: this.#journal,
       gate: this.#gate,
       models,
+      sketcher,
+      origins,
       deltas,
       ports,
       principal: this.#start.seed.identity,
@@ -148,11 +153,15 @@ export class Turn implements RunningTurn {
 
   #harnessStart(): Start {
     const { seed, invocation, startSeq, executionId } = this.#start;
+    const { store, history, origins } = this.#context;
+    // A turn without a start marker begins with its first input.
+    const inputSeq = this.#start.recordedId === "" ? startSeq : startSeq + 1;
+    for (const [index, input] of invocation.inputs.entries()) origins.note(input, this.session, (inputSeq + index) as Seq);
     return {
       executionId,
       sessionUid: this.session,
       config: invocation.config,
-      history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: this.#context.store, cache: this.#context.history }),
+      history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: store, cache: history, origins }),
       inputs: invocation.inputs,
       identity: { principal: seed.identity },
       resumeFromSeq: invocation.resumeFromSeq,

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { create, fromBinary } from "@bufbuild/protobuf";
+import { SILENT_LOG, seqOf, type Seq, type SessionUid } from "../base/index.ts";
+import { ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { RequestSketchSchema } from "../gen/holdfast/v1/beside_pb.ts";
+import { messageText, textMessage, type Message, type ModelRequest } from "../spi/index.ts";
+import { createMemoryStore } from "../stores/memory/index.ts";
+import { seededPorts, testHarness, TestHost, TestModel, type HarnessRun } from "../testing/index.ts";
+import { rebuildRequest } from "./request-sketch.ts";
+
+const tools = [create(ToolDefinitionSchema, { name: "look", description: "looks", inputSchema: { type: "object" } })];
+
+/** A system prompt that no record has, the whole conversation, and tools. */
+const converse: HarnessRun = async (start, sink) => {
+  const messages: Message[] = [textMessage("system", "You are kind.")];
+  for await (const page of start.history.read()) {
+    for (const { body } of page.events) if (body.case === "message") messages.push(body.value);
+  }
+  messages.push(...start.inputs);
+  const response = await sink.model({ model: "test", messages, tools });
+  await sink.model({ model: "test", messages: [...messages, response.message], tools });
+};
+
+function setup(run: HarnessRun = converse) {
+  const ports = seededPorts();
+  const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
+  const model = new TestModel();
+  const newHost = (hostId: string) => new TestHost({ journal, ports, harnesses: { test: testHarness(run) }, models: model, hostId });
+  const rebuiltCalls = async (host: TestHost, session: SessionUid) => {
+    const rebuilt = [];
+    for (const { seq, event } of await host.records(session)) {
+      if (event?.body.case !== "model") continue;
+      rebuilt.push(await rebuildRequest(journal, ports.digest, { session, seq: seqOf(seq), recorded: event.body.value }));
+    }
+    return rebuilt;
+  };
+  return { journal, model, newHost, rebuiltCalls };
+}
+
+const texts = (request: ModelRequest | undefined) => request?.messages.map(messageText);
+
+describe("what is kept of a model request", () => {
+  it("rebuilds every request that was sent, whole by its recorded hash, across turns and hosts", async () => {
+    const { model, newHost, rebuiltCalls } = setup();
+    const first = newHost("first");
+    const session = await first.createSession();
+    for (const input of ["a", "b"]) await (await first.begin(session, [input])).outcome;
+    const second = newHost("second");
+    await (await second.begin(session, ["c"])).outcome;
+    const rebuilt = await rebuiltCalls(second, session);
+    expect(rebuilt).toHaveLength(6);
+    expect(rebuilt.every((call) => call?.whole === true)).toBe(true);
+    expect(rebuilt.map((call) => texts(call?.request))).toEqual(model.requests.map(texts));
+    expect(rebuilt.at(-1)?.request.tools).toEqual(tools);
+  });
+
+  it("costs what is new: a request that continues the last one names it, and recorded messages by their seq", async () => {
+    const { journal, newHost } = setup();
+    const host = newHost("a");
+    const session = await host.createSession();
+    const sizes: number[] = [];
+    for (let turn = 0; turn < 30; turn++) {
+      const { lastSeq } = await (await host.begin(session, ["x".repeat(500)])).outcome;
+      for (const [, bytes] of await journal.readAsides({ session, fromSeq: (lastSeq - 5) as Seq })) sizes.push(bytes.length);
+    }
+    expect(Math.max(...sizes.slice(4))).toBeLessThan(40);
+  });
+
+  it("says so when a harness changed an object after it was given it", async () => {
+    const { newHost, rebuiltCalls } = setup(async (start, sink) => {
+      const [input] = start.inputs;
+      if (input?.parts[0]?.part.case === "text") input.parts[0].part.value.text = "forged";
+      await sink.model({ model: "test", messages: start.inputs });
+    });
+    const host = newHost("a");
+    const session = await host.createSession();
+    await (await host.begin(session, ["a"])).outcome;
+    expect((await rebuiltCalls(host, session))[0]).toMatchObject({ whole: false });
+  });
+
+  it("has a session's first request in full where no record has it", async () => {
+    const { journal, newHost } = setup();
+    const host = newHost("a");
+    const session = await host.createSession();
+    await (await host.begin(session, ["hi"])).outcome;
+    const aside = (await journal.readAsides({ session })).get(3 as Seq);
+    const sketch = fromBinary(RequestSketchSchema, aside!);
+    expect(sketch.baseSeq).toBe(0n);
+    expect(sketch.added.map(({ source }) => source.case)).toEqual(["message", "seq"]);
+    expect(sketch.tools).toEqual(tools);
+  });
+});
