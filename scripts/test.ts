@@ -8,7 +8,7 @@ import { closingLine, isGood, sum, tallyOfCheck, tallyOfVitest, type Tally } fro
 
 type Step =
   | { readonly kind: "checks"; readonly name: string; readonly what: string; readonly commands: readonly (readonly string[])[] }
-  | { readonly kind: "tests"; readonly name: string; readonly what: string; readonly project: string };
+  | { readonly kind: "tests"; readonly name: string; readonly what: string; readonly runs: "source" | "build" };
 
 const STEPS: readonly Step[] = [
   {
@@ -38,9 +38,9 @@ const STEPS: readonly Step[] = [
     what: "links in Markdown files, paths and hosts in all files",
     commands: [["node", "scripts/check-docs.ts"]],
   },
-  { kind: "tests", name: "unit", what: "unit and integration tests beside the code", project: "unit" },
-  { kind: "tests", name: "process", what: "tests that start, stop and kill whole processes", project: "process" },
-  { kind: "tests", name: "package", what: "the tarball, packed, installed elsewhere and run", project: "package" },
+  { kind: "tests", name: "unit", what: "unit and integration tests beside the code", runs: "source" },
+  { kind: "tests", name: "process", what: "tests that start, stop and kill whole processes", runs: "build" },
+  { kind: "tests", name: "package", what: "the tarball, packed, installed elsewhere and run", runs: "build" },
 ];
 
 const REPORTS = join(ROOT, "reports");
@@ -98,7 +98,7 @@ function readOptions(args: readonly string[]): Options | { readonly refusal: str
 
 async function runStep(step: Step): Promise<Result> {
   const start = performance.now();
-  const { tally, output } = step.kind === "checks" ? await runChecks(step.commands) : await runTests(step.project);
+  const { tally, output } = step.kind === "checks" ? await runChecks(step.commands) : await runTests(step.name, step.runs);
   writeFileSync(join(REPORTS, `${step.name}.log`), output);
   return { name: step.name, tally, seconds: (performance.now() - start) / 1000, output };
 }
@@ -112,9 +112,14 @@ async function runChecks(commands: readonly (readonly string[])[]): Promise<{ ta
   };
 }
 
-async function runTests(project: string): Promise<{ tally: Tally; output: string }> {
+/** Runs one of vitest's projects; one that starts the built program gets a current build first. */
+async function runTests(project: string, runs: "source" | "build"): Promise<{ tally: Tally; output: string }> {
   const reportPath = join(REPORTS, `${project}.json`);
   rmSync(reportPath, { force: true });
+  if (runs === "build") {
+    const build = await run(["tsc", "-b", "tsconfig.build.json"]);
+    if (build.exitCode !== 0) return { tally: tallyOfVitest(build.exitCode, undefined), output: build.output };
+  }
   const command = ["vitest", "run", "--project", project, "--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`];
   const { exitCode, output } = await run(command, { timeoutMs: STEP_LIMIT_MS, env: { NO_COLOR: "1", FORCE_COLOR: undefined } });
   return { tally: tallyOfVitest(exitCode, readIfThere(reportPath)), output };
