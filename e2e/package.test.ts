@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ROOT, run } from "../scripts/run.ts";
@@ -56,6 +56,45 @@ describe("the command from the tarball", () => {
       expect(output).toMatch(new RegExp(`\\b${command}\\b`));
   });
 });
+
+describe("a session from the tarball", () => {
+  interface Line {
+    readonly session?: { readonly metadata?: { readonly uid?: string } };
+    readonly record?: { readonly event?: { readonly kind?: string } };
+  }
+
+  async function holdfast(...args: readonly string[]): Promise<{ readonly exitCode: number; readonly output: string }> {
+    const { exitCode, output } = await app.command(["npx", "--no-install", "holdfast", ...args]);
+    return { exitCode, output };
+  }
+
+  it("is recorded in the folder where the command ran, goes on there, and verifies", async ({ skip }) => {
+    if (await isServed("http://127.0.0.1:8080")) skip("a server that answers on the default port would be used instead of an embedded one");
+    const first = await holdfast("exec", "--input", "hello", "--json");
+    expect(first).toMatchObject({ exitCode: 0 });
+    const lines = first.output
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Line);
+    expect(lines.at(-1)?.record?.event?.kind).toBe("EVENT_END");
+    const uid = lines.find((line) => line.session !== undefined)?.session?.metadata?.uid ?? "";
+    expect(readdirSync(join(app.folder, ".holdfast"))).not.toEqual([]);
+
+    const second = await holdfast("exec", "--session", uid, "--input", "and again");
+    expect(second).toEqual({ exitCode: 0, output: expect.stringContaining("and again") });
+    expect(await holdfast("list")).toEqual({ exitCode: 0, output: expect.stringContaining(uid) });
+    expect(await holdfast("replay", uid)).toEqual({ exitCode: 0, output: expect.stringMatching(/hello[^]*and again/) });
+    expect(await holdfast("verify", uid)).toMatchObject({ exitCode: 0 });
+  });
+});
+
+async function isServed(address: string): Promise<boolean> {
+  try {
+    return (await fetch(address, { signal: AbortSignal.timeout(1_000) })).status > 0;
+  } catch {
+    return false;
+  }
+}
 
 describe("the exports of the tarball", () => {
   it.each(entries)("%s can be imported and has something in it", async (entry) => {
