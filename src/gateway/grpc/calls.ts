@@ -48,12 +48,14 @@ export interface OpenCall {
 export class OpenCalls {
   readonly options: CallOptions;
   readonly #open = new Set<AbortController>();
+  /** Those that the server's closing ends. */
+  readonly #endless = new Set<AbortController>();
   #onIdle: () => void = () => undefined;
 
   constructor(options: CallOptions) {
     this.options = options;
     options.health.closing.addEventListener("abort", () => {
-      for (const call of this.#open) call.abort(options.health.closing.reason);
+      for (const call of this.#endless) call.abort(options.health.closing.reason);
     });
   }
 
@@ -66,11 +68,15 @@ export class OpenCalls {
     if (this.#open.size > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
 
-  /** Takes a call in; it must be finished. */
-  open(call: AnyCall): OpenCall {
+  /**
+   * Takes a call in; it must be finished. A call that ends by itself when the server closes (a turn's stream does, with its turn) is
+   * left to do so, or a reader that is a little behind would lose its last records.
+   */
+  open(call: AnyCall, { endsItself = false }: { readonly endsItself?: boolean | undefined } = {}): OpenCall {
     const controller = new AbortController();
     const { closing } = this.options.health;
     this.#open.add(controller);
+    if (!endsItself) this.#endless.add(controller);
     if (closing.aborted) controller.abort(closing.reason);
     call.once("cancelled", () => {
       if (this.#open.has(controller)) controller.abort(clientGone());
@@ -86,6 +92,7 @@ export class OpenCalls {
 
   #finish(controller: AbortController): boolean {
     const wasOpen = this.#open.delete(controller);
+    this.#endless.delete(controller);
     if (this.#open.size === 0) this.#onIdle();
     return wasOpen;
   }

@@ -17,7 +17,8 @@ import { recordBytes, updateBytes } from "./frames.ts";
 import { createHealthService, healthBytes } from "./health.ts";
 import { serveReflection } from "./reflection.ts";
 import { serveStream } from "./streaming.ts";
-import { serveUnary, serveUnimplemented } from "./unary.ts";
+import { serveUnary } from "./unary.ts";
+import { unimplemented } from "./unimplemented.ts";
 
 export interface GrpcServerOptions extends Omit<CallOptions, "limits"> {
   readonly sessions: SessionsService;
@@ -72,7 +73,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
 /** Binds every method of a service; the handlers take and answer bytes. */
 function addService(server: Server, service: DescService, handlers: UntypedServiceImplementation): void {
-  server.addService(Object.fromEntries(service.methods.map((method) => [method.name, rawMethod(method)])), handlers);
+  const { methods } = service;
+  server.addService(
+    Object.fromEntries(methods.map((method) => [method.name, rawMethod(method)])),
+    Object.fromEntries(methods.map((method) => [method.name, handlers[method.name] ?? unimplemented(method)])),
+  );
 }
 
 function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedServiceImplementation {
@@ -83,12 +88,12 @@ function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedS
     ListSessions: serveUnary(calls, method.listSessions, (request, context) => sessions.listSessions(request, context)),
     DeleteSession: serveUnary(calls, method.deleteSession, (request, context) => sessions.deleteSession(request, context)),
     Cancel: serveUnary(calls, method.cancel, (request, context) => sessions.cancel(request, context)),
-    Exec: serveStream(calls, method.exec, { open: (request, context) => sessions.exec(request, context), encode: updateBytes }),
+    Exec: serveStream(calls, method.exec, {
+      open: (request, context) => sessions.exec(request, context),
+      encode: updateBytes,
+      endsItself: true,
+    }),
     Replay: serveStream(calls, method.replay, { open: (request, context) => sessions.replay(request, context), encode: recordBytes }),
-    Approve: serveUnimplemented("Approve"),
-    Suspend: serveUnimplemented("Suspend"),
-    Resume: serveUnimplemented("Resume"),
-    Fork: serveUnimplemented("Fork"),
   };
 }
 

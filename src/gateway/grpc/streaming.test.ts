@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../../base/index.ts";
 import { ExecRequestSchema, ReplayRequestSchema, Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { Journal, TailRequestSchema } from "../../gen/holdfast/v1/journal_pb.ts";
+import { CheckReplayRequestSchema } from "../../gen/holdfast/v1/replay_pb.ts";
 import { errorOfStatus, wrapRecord } from "../../grpc/index.ts";
 import type { StreamItem } from "../../service/contract.ts";
 import { collect, openDoor, rawStream, record, session, stream, untilAborted } from "../../../e2e/support/grpc-door.ts";
@@ -70,6 +71,12 @@ describe("a server-streaming call over gRPC", () => {
     await expect(collect(stream(open.client, Sessions.method.exec, create(ExecRequestSchema)))).rejects.toMatchObject({ code: "unimplemented" });
   });
 
+  it("is UNIMPLEMENTED where the contract has a method that this version does not serve", async () => {
+    const { client } = await openDoor();
+    const refused = collect(stream(client, Journal.method.checkReplay, create(CheckReplayRequestSchema)));
+    await expect(refused).rejects.toMatchObject({ code: "unimplemented", message: expect.stringContaining("CheckReplay") as string });
+  });
+
   it("stops its handler when the client cancels, and cleans up after it", async () => {
     const ended = Promise.withResolvers<unknown>();
     const { client, server } = await openDoor({
@@ -126,6 +133,20 @@ describe("a server-streaming call over gRPC", () => {
 });
 
 describe("a slow reader", () => {
+  it("still gets the last records of a turn when the server closes", async () => {
+    const { client, health, server } = await openDoor({
+      sessions: {
+        async *exec() {
+          yield { kind: "session", session };
+          health.close();
+          yield { kind: "record", record: record(1) };
+        },
+      },
+    });
+    expect((await collect(stream(client, Sessions.method.exec, create(ExecRequestSchema)))).length).toBe(2);
+    expect(server.openCalls).toBe(0);
+  });
+
   it("cannot make the server's memory grow: its stream's source is paused", async () => {
     const size = 64 * 1024;
     let sent = 0;

@@ -14,6 +14,8 @@ export interface StreamHandler<Input extends DescMessage, Item> {
   readonly open: (request: MessageShape<Input>, context: CallContext) => AsyncIterable<Item>;
   /** The encoded messages of an item. */
   readonly encode: (item: Item) => Iterable<Uint8Array>;
+  /** Whether the stream ends by itself when the server closes. */
+  readonly endsItself?: boolean | undefined;
 }
 
 /** The grpc-js handler of a method. */
@@ -23,7 +25,7 @@ export function serveStream<Input extends DescMessage, Item>(
   handler: StreamHandler<Input, Item>,
 ): handleServerStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
-    const open = calls.open(call);
+    const open = calls.open(call, handler);
     const start = (): AsyncIterable<Item> => {
       const context = open.admit();
       return handler.open(decodeRequest(method.input, call.request), context);

@@ -2,7 +2,6 @@
 
 import { toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import type { handleUnaryCall, sendUnaryData } from "@grpc/grpc-js";
-import { HoldfastError } from "../../base/errors.ts";
 import { statusOf, type MethodDesc } from "../../grpc/index.ts";
 import type { CallContext } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
@@ -39,11 +38,4 @@ async function answer(calls: OpenCalls, open: OpenCall, callback: sendUnaryData<
     const status = statusOf(reported(error, open.path, calls.options.log));
     if (open.finish()) callback(status);
   }
-}
-
-/** The handler of a method that the contract has and this version does not. */
-export function serveUnimplemented(method: string): handleUnaryCall<Uint8Array, Uint8Array> {
-  return (_call, callback) => {
-    callback(statusOf(new HoldfastError("unimplemented", `${method}: is not served by this version of the server`)));
-  };
 }

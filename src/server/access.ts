@@ -1,0 +1,47 @@
+/** Who may reach a server: the rule for open addresses, and the bearer token. */
+
+import { timingSafeEqual } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { HoldfastError, invalidArgument, type Digest } from "../base/index.ts";
+import type { Authenticate } from "../gateway/contract.ts";
+import { IdentityRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import type { ServerConfig } from "./config.ts";
+
+/** Throws INVALID_ARGUMENT for a server that would be open to a network without asking for a token. */
+export function refuseOpenDoor(config: Pick<ServerConfig, "listen" | "token">): void {
+  if (config.token !== undefined || isLoopback(config.listen.host)) return;
+  throw invalidArgument(
+    "listen",
+    "anything but a loopback address needs a token: set HOLDFAST_TOKEN or HOLDFAST_TOKEN_FILE, or listen on 127.0.0.1",
+  );
+}
+
+/** Whether a host means this machine and nobody else. */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase();
+  return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
+}
+
+/** Everybody is let in as nobody. */
+const ANYBODY: Authenticate = () => ({ identity: undefined });
+
+/**
+ * Asks for the bearer token; without one, lets everybody in. Callers with the token are one party, recorded as the identity
+ * `token` of the issuer `holdfast`. How long the comparison takes says nothing about the token.
+ */
+export function authenticateBy(token: string | undefined, digest: Digest): Authenticate {
+  if (token === undefined) return ANYBODY;
+  const hashOf = (text: string): Buffer => Buffer.from(digest.sha256Hex(text), "hex");
+  const expected = hashOf(token);
+  const caller = { identity: create(IdentityRefSchema, { principal: "token", issuer: "holdfast", subject: "token" }) };
+  return (authorization) => {
+    const given = /^Bearer +(?<token>\S+) *$/i.exec(authorization ?? "")?.groups?.["token"];
+    if (given === undefined) throw refused("must be: Bearer, a space and the server's token");
+    if (!timingSafeEqual(hashOf(given), expected)) throw refused("is not the server's token");
+    return caller;
+  };
+}
+
+function refused(what: string): HoldfastError {
+  return new HoldfastError("unauthenticated", `authorization: ${what}`, { field: "authorization" });
+}

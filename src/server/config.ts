@@ -1,0 +1,158 @@
+/** A server's configuration, and how flags and environment become one. Pure but for the files that they name. */
+
+import { readFileSync } from "node:fs";
+import { invalidArgument, type HoldfastError } from "../base/index.ts";
+import type { LogLevel } from "../node/index.ts";
+import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
+
+/** How a server is to run. */
+export interface ServerConfig {
+  /** An IPv6 host stands here without brackets. */
+  readonly listen: { readonly host: string; readonly port: number };
+  /** `memory` forgets everything at the end. */
+  readonly store: { readonly kind: "sqlite"; readonly folder: string } | { readonly kind: "memory" };
+  /** What sessions have whose creator names no harness or model. */
+  readonly defaults: { readonly harness: string; readonly model: string };
+  /** Key and certificate chain in PEM; undefined for cleartext. */
+  readonly tls: { readonly key: string; readonly cert: string } | undefined;
+  /** What every call must carry; undefined lets everybody in who reaches the port. */
+  readonly token: string | undefined;
+  /** The OpenAI-compatible API that serves what no other provider does; undefined for none. */
+  readonly openai: { readonly apiKey?: string | undefined; readonly baseUrl?: string | undefined } | undefined;
+  /** The Anthropic API; undefined for none. */
+  readonly anthropic: { readonly apiKey: string; readonly baseUrl?: string | undefined } | undefined;
+  readonly shutdownGraceMs: number;
+  readonly logLevel: LogLevel;
+}
+
+/** Values of flags by the names of their settings; undefined where a flag was not given. */
+export type Flags = { readonly [Name in SettingName]?: string | undefined };
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const GRACE_SECONDS_MAX = 24 * 60 * 60;
+const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/**
+ * The configuration in flags and environment; a flag goes before a variable, an empty value counts as none. Throws
+ * INVALID_ARGUMENT that names the flag or the variable. A secret is never repeated.
+ */
+export function readConfig(flags: Flags, env: Environment): ServerConfig {
+  const values = new Values(flags, env);
+  return {
+    listen: listenOf(values),
+    store: storeOf(values),
+    defaults: { harness: values.text("harness"), model: values.text("model") },
+    tls: tlsOf(values),
+    token: tokenOf(values),
+    openai: openaiOf(values),
+    anthropic: anthropicOf(values),
+    shutdownGraceMs: graceMsOf(values),
+    logLevel: values.oneOf("logLevel", LOG_LEVELS),
+  };
+}
+
+/** The given values of settings, each with the name under which it was given. */
+class Values {
+  readonly #flags: Flags;
+  readonly #env: Environment;
+
+  constructor(flags: Flags, env: Environment) {
+    this.#flags = flags;
+    this.#env = env;
+  }
+
+  given(name: SettingName): string | undefined {
+    return filled(this.#flags[name]) ?? filled(this.#env[SETTINGS[name].env]);
+  }
+
+  /** The given value, or the default. */
+  text(name: SettingName): string {
+    const setting: Setting = SETTINGS[name];
+    return this.given(name) ?? setting.default ?? "";
+  }
+
+  oneOf<Choice extends string>(name: SettingName, choices: readonly Choice[]): Choice {
+    const choice = choices.find((candidate) => candidate === this.text(name));
+    if (choice === undefined) throw this.wrong(name, `must be ${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`);
+    return choice;
+  }
+
+  /** The text of the file that a setting names. */
+  file(name: SettingName, path: string): string {
+    try {
+      return readFileSync(path, "utf8");
+    } catch (error) {
+      throw this.wrong(name, "must name a file that can be read", error);
+    }
+  }
+
+  /** An error that names the setting as it was given. */
+  wrong(name: SettingName, message: string, cause?: unknown): HoldfastError {
+    const setting: Setting = SETTINGS[name];
+    const byFlag = setting.flag !== undefined && filled(this.#flags[name]) !== undefined;
+    return invalidArgument(byFlag ? `--${setting.flag}` : setting.env, message, { cause });
+  }
+}
+
+function filled(value: string | undefined): string | undefined {
+  return value === undefined || value.trim() === "" ? undefined : value.trim();
+}
+
+function listenOf(values: Values): ServerConfig["listen"] {
+  const match = /^(?:\[(?<six>[0-9a-fA-F:.%]+)\]|(?<four>[^:[\]/\s]+)):(?<port>\d{1,5})$/.exec(values.text("listen"));
+  const host = match?.groups?.["six"] ?? match?.groups?.["four"];
+  const port = Number(match?.groups?.["port"]);
+  if (host === undefined || port > 65_535) {
+    throw values.wrong("listen", "must be host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:443");
+  }
+  return { host, port };
+}
+
+function storeOf(values: Values): ServerConfig["store"] {
+  const kind = values.oneOf("store", ["sqlite", "memory"]);
+  return kind === "memory" ? { kind } : { kind, folder: values.text("data") };
+}
+
+function tlsOf(values: Values): ServerConfig["tls"] {
+  const cert = values.given("tlsCert");
+  const key = values.given("tlsKey");
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined) throw values.wrong("tlsCert", "must be given with the key");
+  if (key === undefined) throw values.wrong("tlsKey", "must be given with the certificate");
+  return { cert: values.file("tlsCert", cert), key: values.file("tlsKey", key) };
+}
+
+function tokenOf(values: Values): string | undefined {
+  const direct = values.given("token");
+  if (direct !== undefined) return checkedToken(values, "token", direct);
+  const path = values.given("tokenFile");
+  return path === undefined ? undefined : checkedToken(values, "tokenFile", values.file("tokenFile", path).trim());
+}
+
+function checkedToken(values: Values, name: SettingName, token: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw values.wrong(name, "must hold a token of visible ASCII characters without white space");
+}
+
+function openaiOf(values: Values): ServerConfig["openai"] {
+  const apiKey = values.given("openaiApiKey");
+  const baseUrl = values.given("openaiBaseUrl");
+  return apiKey === undefined && baseUrl === undefined ? undefined : { apiKey, baseUrl };
+}
+
+function anthropicOf(values: Values): ServerConfig["anthropic"] {
+  const apiKey = values.given("anthropicApiKey");
+  return apiKey === undefined ? undefined : { apiKey, baseUrl: values.given("anthropicBaseUrl") };
+}
+
+function graceMsOf(values: Values): number {
+  const seconds = Number(values.text("shutdownGrace"));
+  if (!(seconds >= 0 && seconds <= GRACE_SECONDS_MAX)) {
+    throw values.wrong("shutdownGrace", `must be seconds from 0 to ${GRACE_SECONDS_MAX}`);
+  }
+  return Math.round(seconds * 1000);
+}
+
+/** What a server runs with when nobody says anything. */
+export const DEFAULT_CONFIG: ServerConfig = readConfig({}, {});

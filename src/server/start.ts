@@ -1,0 +1,188 @@
+/**
+ * The composition root: from a configuration to a server that answers.
+ *
+ * Invariants:
+ * - A server that cannot be whole is not there at all: what was opened is closed again before the error is thrown.
+ * - Shutting down loses nothing that was acknowledged. Running turns end within the grace or stay interrupted, which is a state that
+ *   can be resumed; open streams end with a reason; the journal closes last.
+ */
+
+import { HoldfastError, hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
+import { createController, type Controller, type ControllerLimits } from "../controller/index.ts";
+import { createGrpcServer, type GrpcServer } from "../gateway/grpc/server.ts";
+import { createHttp1Server, type Http1Server } from "../gateway/http1.ts";
+import { GATEWAY_LIMITS, type GatewayLimits } from "../gateway/limits.ts";
+import { listen, type Listener } from "../gateway/listener.ts";
+import { createRestApp } from "../gateway/rest/index.ts";
+import type { JournalStore } from "../journal/index.ts";
+import type { ModelRoute } from "../models/index.ts";
+import { createJsonLog, cryptoRandom, nodeDigest, systemClock } from "../node/index.ts";
+import { createHarnessCatalog } from "../placement/index.ts";
+import { ALLOW_ALL, createJournalService, createSessionsService, type ServiceLimits } from "../service/index.ts";
+import type { Authorizer, Harness, HarnessCatalog, ToolExecutor } from "../spi/index.ts";
+import { authenticateBy, refuseOpenDoor } from "./access.ts";
+import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
+import { HostHealth } from "./health.ts";
+import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
+
+/** How long calls that are nearly done may take at the end, before they are cut off. */
+const CLOSE_GRACE_MS = 2_000;
+
+/** What a program adds to a server that it starts. */
+export interface ServerOptions {
+  /** Harnesses beside `echo` and `chat`, by name. */
+  readonly harnesses?: Readonly<Record<string, Harness>> | undefined;
+  /** Models beside the configured ones. */
+  readonly models?: readonly ModelRoute[] | undefined;
+  /** Runs mediated tools. */
+  readonly tools?: ToolExecutor | undefined;
+  /** Default: everybody who is let in may do everything. */
+  readonly authorizer?: Authorizer | undefined;
+  /** Default: JSON lines on standard error at the configured level. */
+  readonly log?: Log | undefined;
+  /** Default: the machine's clock, randomness and hashing. */
+  readonly ports?: Ports | undefined;
+  readonly limits?: {
+    readonly controller?: Partial<ControllerLimits> | undefined;
+    readonly service?: Partial<ServiceLimits> | undefined;
+    readonly gateway?: Partial<GatewayLimits> | undefined;
+  };
+}
+
+/** A server that answers. Disposing it shuts it down with the configured grace. */
+export interface RunningServer extends AsyncDisposable {
+  /** Where it answers, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** Shuts down: no new turns, up to `graceMs` for the running ones. Calling it again waits for the same end. */
+  shutdown(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+}
+
+/**
+ * Starts a server; what `config` leaves out is as `DEFAULT_CONFIG` has it. Rejects with a HoldfastError that says what is wrong:
+ * an address that is open without a token, a port that cannot be had, a journal that cannot be opened.
+ */
+export async function startServer(config: Partial<ServerConfig> = {}, options: ServerOptions = {}): Promise<RunningServer> {
+  const whole = { ...DEFAULT_CONFIG, ...config };
+  refuseOpenDoor(whole);
+  const ports = options.ports ?? { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
+  const log = options.log ?? createJsonLog({ clock: ports.clock, level: whole.logLevel });
+  const harnesses = createHarnessCatalog({ ...builtInHarnesses(), ...options.harnesses });
+  if (harnesses.find(whole.defaults.harness) === undefined) {
+    throw new HoldfastError("invalid_argument", "harness: the default must be one that this server has", { field: "harness" });
+  }
+  const models = modelsOf(whole, ports, options.models ?? []);
+  const journal = await openJournal(whole, ports, log);
+  const controller = createController({
+    journal,
+    harnesses,
+    models,
+    tools: options.tools,
+    ports,
+    log,
+    hostId: hostIdOf(newUuid(ports)),
+    limits: options.limits?.controller,
+  });
+  try {
+    await journal.ready();
+    return await open({ config: whole, options, ports, log, harnesses, journal, controller });
+  } catch (error) {
+    await controller[Symbol.asyncDispose]();
+    await journal[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+interface Host {
+  readonly config: ServerConfig;
+  readonly options: ServerOptions;
+  readonly ports: Ports;
+  readonly log: Log;
+  readonly harnesses: HarnessCatalog;
+  readonly journal: JournalStore;
+  readonly controller: Controller;
+}
+
+async function open(host: Host): Promise<RunningServer> {
+  const { config, options, ports, log } = host;
+  const limits = { ...GATEWAY_LIMITS, ...options.limits?.gateway };
+  const health = new HostHealth(host.journal);
+  const { grpc, http1 } = doorsOf(host, health, limits);
+  health.become("serving");
+  const listener = await listen({
+    ...config.listen,
+    tls: config.tls,
+    http1: (socket) => http1.accept(socket),
+    http2: (socket) => grpc.accept(socket),
+    clock: ports.clock,
+    log,
+    limits,
+  });
+  const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
+  log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
+  let ending: Promise<void> | undefined;
+  const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
+    ending ??= close({ ...host, health, grpc, http1, listener }, graceMs);
+    return ending;
+  };
+  return {
+    url,
+    host: listener.host,
+    port: listener.port,
+    shutdown: ({ graceMs } = {}) => shutdown(graceMs),
+    [Symbol.asyncDispose]: () => shutdown(),
+  };
+}
+
+/** The front doors over the same handlers. */
+function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { readonly grpc: GrpcServer; readonly http1: Http1Server } {
+  const { config, options, ports, log, harnesses, controller } = host;
+  const authorizer = options.authorizer ?? ALLOW_ALL;
+  const sessions = createSessionsService({
+    journal: host.journal,
+    controller,
+    harnesses,
+    authorizer,
+    ports,
+    defaults: config.defaults,
+    limits: options.limits?.service,
+  });
+  const journal = createJournalService({ journal: host.journal, controller, authorizer, ports });
+  const authenticate = authenticateBy(config.token, ports.digest);
+  const grpc = createGrpcServer({ sessions, journal, health, authenticate, log, limits });
+  const { requestBytesMax } = limits;
+  const rest = createRestApp({
+    sessions,
+    journal,
+    health,
+    log,
+    authenticate,
+    loopbackOnly: config.token === undefined,
+    limits: { requestBytesMax },
+  });
+  return { grpc, http1: createHttp1Server(rest, limits) };
+}
+
+interface OpenHost extends Host {
+  readonly health: HostHealth;
+  readonly grpc: GrpcServer;
+  readonly http1: Http1Server;
+  readonly listener: Listener;
+}
+
+async function close({ controller, health, grpc, http1, listener, journal, log }: OpenHost, graceMs: number): Promise<void> {
+  log.log("info", "shutting down", { graceMs });
+  health.become("draining");
+  await controller.shutdown({ graceMs });
+  health.close();
+  listener.stop();
+  await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS)]);
+  await listener.close();
+  await journal[Symbol.asyncDispose]();
+  log.log("info", "shut down");
+}
+
+function urlHost(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
