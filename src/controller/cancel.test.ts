@@ -96,7 +96,9 @@ describe("cancelling a turn", () => {
     );
     await using host = newHost("a");
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     const row = await host.controller.cancel({ session, executionId: "", reason: "USER" });
     expect(row.holder).toBeUndefined();
     expect(await host.story(session)).toEqual(["EXECUTION_START", "ERROR 13", "LIFECYCLE 5 USER", "END CANCELED"]);

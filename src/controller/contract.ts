@@ -4,7 +4,17 @@ import type { HostId, Seq, SessionUid, ExecutionId } from "../base/ids.ts";
 import type { HoldfastError } from "../base/errors.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { EndState, JournalStore, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
-import type { ApprovalRef, Delta, HarnessCatalog, HarnessDescriptor, HarnessEntry, IdentityRef, Message, ModelCatalog, ToolExecutor } from "../spi/index.ts";
+import type {
+  ApprovalRef,
+  Delta,
+  HarnessCatalog,
+  HarnessDescriptor,
+  HarnessEntry,
+  IdentityRef,
+  Message,
+  ModelCatalog,
+  ToolExecutor,
+} from "../spi/index.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { ControllerLimits } from "./limits.ts";
 
@@ -66,9 +76,7 @@ export type TurnOutcome =
 export type CancelReason = "USER" | "TIMEOUT" | "INTERNAL";
 
 /** One item of a live stream. */
-export type LiveItem =
-  | { readonly kind: "record"; readonly record: StoredRecord }
-  | { readonly kind: "delta"; readonly delta: Delta };
+export type LiveItem = { readonly kind: "record"; readonly record: StoredRecord } | { readonly kind: "delta"; readonly delta: Delta };
 
 /** What to watch of a session. */
 export interface WatchRequest {
@@ -109,7 +117,10 @@ export interface Controller extends AsyncDisposable {
    * Brings a suspended session back and lets its interrupted turn go on: recorded effects are served, what follows is live. Resolves
    * once that turn has begun again; nothing to do changes nothing. FAILED_PRECONDITION where the turn may not go on here.
    */
-  resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ readonly row: SessionRow; readonly turn: RunningTurn | undefined }>;
+  resume(
+    session: SessionUid,
+    actor: IdentityRef | undefined,
+  ): Promise<{ readonly row: SessionRow; readonly turn: RunningTurn | undefined }>;
   /** Forks a session into children that share its prefix by reference; all of them or none. */
   fork(invocation: ForkInvocation): Promise<readonly SessionRow[]>;
   /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */

@@ -47,7 +47,9 @@ describe("forking a session", () => {
     const { host, fork } = setup();
     const parent = await host.createSession();
     await expect(fork(parent, 0)).rejects.toMatchObject({ code: "failed_precondition" });
-    await (await host.begin(parent, ["a"])).outcome;
+    await (
+      await host.begin(parent, ["a"])
+    ).outcome;
     expect((await fork(parent, 0))[0]?.parent?.forkSeq).toBe(6);
     await expect(fork(parent, 7)).rejects.toMatchObject({ code: "failed_precondition", field: "at_seq" });
     await expect(fork("nobody" as SessionUid, 1)).rejects.toMatchObject({ code: "not_found" });
@@ -56,7 +58,9 @@ describe("forking a session", () => {
   it("inside a turn: the child waits, resumes with what is recorded, and asks a model call without completion once more", async () => {
     const { host, fork, model } = setup();
     const parent = await host.createSession();
-    await (await host.begin(parent, ["a"])).outcome;
+    await (
+      await host.begin(parent, ["a"])
+    ).outcome;
     for (const atSeq of [1, 2, 3, 4, 5]) {
       const [child] = await fork(parent, atSeq);
       expect(execStateOf(child!.projection, false)).toBe(ExecState.EXEC_AWAITING);
@@ -89,11 +93,15 @@ describe("forking a session", () => {
   it("goes on apart from its parent, also when that is deleted, and down a hundred generations", async () => {
     const { host, fork } = setup();
     let session = await host.createSession();
-    await (await host.begin(session, ["a"])).outcome;
+    await (
+      await host.begin(session, ["a"])
+    ).outcome;
     const first = session;
     for (let depth = 0; depth < 100; depth++) session = (await fork(session, 0))[0]!.seed.uid;
     await host.controller.delete(first, undefined);
-    await (await host.begin(session, ["z"])).outcome;
+    await (
+      await host.begin(session, ["z"])
+    ).outcome;
     const records = await host.records(session);
     expect(records).toHaveLength(6 + 100 + 6);
     for (const [index, record] of records.entries()) expect(record.prevHash).toBe(records[index - 1]?.contentHash ?? "");

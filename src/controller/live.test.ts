@@ -39,7 +39,9 @@ describe("watching a session", () => {
     await using host = newHost();
     const [watched, alone] = [await host.createSession(), await host.createSession()];
     await wordsOfTurn(host, watched);
-    await (await host.begin(alone, ["hi"])).outcome;
+    await (
+      await host.begin(alone, ["hi"])
+    ).outcome;
     expect(await host.story(watched)).toEqual(await host.story(alone));
   });
 
@@ -63,7 +65,9 @@ describe("watching a session", () => {
     await using host = newHost();
     const session = await host.createSession();
     const first = host.controller.watch({ session, fromSeq: 6 as Seq, deltas: false }).next();
-    await (await host.begin(session, ["hi"])).outcome;
+    await (
+      await host.begin(session, ["hi"])
+    ).outcome;
     expect(await first).toMatchObject({ value: { record: { seq: 6 } } });
   });
 

@@ -13,10 +13,7 @@ export function appendedOrThrow(outcome: AppendOutcome): Appended {
     case "appended":
       return outcome;
     case "conflict":
-      throw new HoldfastError(
-        "aborted",
-        `session: its last_seq is ${outcome.lastSeq}, not the expected one; read the session, then retry`,
-      );
+      throw new HoldfastError("aborted", `session: its last_seq is ${outcome.lastSeq}, not the expected one; read the session, then retry`);
     case "held":
       throw new HoldfastError("aborted", "session: another turn of it is running; wait for its end, then retry");
     case "fenced":

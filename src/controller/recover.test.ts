@@ -46,7 +46,10 @@ async function crashedTurn(world: ReturnType<typeof setup>, death: Death): Promi
   const dying = new DyingStore(world.journal, death);
   const host = world.newHost("first", dying.view());
   const session = await host.createSession();
-  await host.begin(session, ["go"]).then((turn) => turn.outcome, () => undefined);
+  await host.begin(session, ["go"]).then(
+    (turn) => turn.outcome,
+    () => undefined,
+  );
   world.ports.clock.advance(60_000);
   return { session, died: dying.dead };
 }
@@ -106,7 +109,9 @@ describe("resuming an interrupted turn", () => {
     const world = setup();
     await using host = world.newHost("only");
     const [fresh, ended] = [await host.createSession(), await host.createSession()];
-    await (await host.begin(ended, ["go"])).outcome;
+    await (
+      await host.begin(ended, ["go"])
+    ).outcome;
     for (const session of [fresh, ended]) {
       const before = await world.journal.get(session);
       expect((await host.controller.resume(session, undefined)).turn).toBeUndefined();
@@ -155,10 +160,14 @@ describe("resuming an interrupted turn", () => {
     const dying = new DyingStore(journal, { atAppend: 4, when: "after" });
     const first = new TestHost({ journal: dying.view(), ports, harnesses: { test: harness }, models });
     const session = await first.createSession();
-    await (await first.begin(session, [])).outcome;
+    await (
+      await first.begin(session, [])
+    ).outcome;
     ports.clock.advance(60_000);
     await using second = new TestHost({ journal, ports, harnesses: { test: harness }, models, hostId: "second" });
-    await (await second.controller.resume(session, undefined)).turn?.outcome;
+    await (
+      await second.controller.resume(session, undefined)
+    ).turn?.outcome;
     expect(await second.story(session)).toEqual([
       "EXECUTION_START",
       "MODEL_CALL",
@@ -188,8 +197,20 @@ describe("a start marker that does not add up", () => {
       session,
       writer: { kind: "claim", holder: "x" as never, leaseMs: 0 },
       events: [
-        { event: create(EventSchema, { executionId: "e", kind: EventKind.EVENT_EXECUTION_START, body: { case: "executionStart", value: start } }) },
-        { event: create(EventSchema, { executionId: "e", kind: EventKind.EVENT_INPUT, body: { case: "message", value: textMessage("user", "go") } }) },
+        {
+          event: create(EventSchema, {
+            executionId: "e",
+            kind: EventKind.EVENT_EXECUTION_START,
+            body: { case: "executionStart", value: start },
+          }),
+        },
+        {
+          event: create(EventSchema, {
+            executionId: "e",
+            kind: EventKind.EVENT_INPUT,
+            body: { case: "message", value: textMessage("user", "go") },
+          }),
+        },
       ],
     });
     await expect(host.controller.resume(session, undefined)).rejects.toMatchObject({ code: "failed_precondition" });
@@ -208,9 +229,15 @@ describe("a journal without markers and execution ids", () => {
     );
     const host = world.newHost("a");
     const session = await host.createSession();
-    const recorded = world.newHost("recorder", world.journal, testHarness(async (start, sink) => void (await sink.model({ model: "test", messages: start.inputs }))));
+    const recorded = world.newHost(
+      "recorder",
+      world.journal,
+      testHarness(async (start, sink) => void (await sink.model({ model: "test", messages: start.inputs }))),
+    );
     const template = await recorded.createSession();
-    await (await recorded.begin(template, ["go"])).outcome;
+    await (
+      await recorded.begin(template, ["go"])
+    ).outcome;
     const events = (await recorded.records(template)).map(({ event }) => ({ ...event!, executionId: "" }));
     const [, input, call, output] = events;
     const chosen = { input, call, output };
@@ -241,7 +268,9 @@ describe("suspending and resuming a session", () => {
     const world = setup();
     await using host = world.newHost("a");
     const session = await host.createSession();
-    await (await host.begin(session, ["go"])).outcome;
+    await (
+      await host.begin(session, ["go"])
+    ).outcome;
     expect((await host.controller.suspend(session, undefined)).projection.computeState).toBe(ComputeState.COMPUTE_COLD);
     const cold = await host.controller.suspend(session, undefined);
     expect(cold.projection).toMatchObject({ lastSeq: 12, snapshot: { local: session, memory: false } });
@@ -256,17 +285,23 @@ describe("suspending and resuming a session", () => {
     const world = setup(testHarness(async (_, sink) => sink.usage(create(UsageSchema))));
     await using host = world.newHost("a");
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     await host.controller.suspend(session, undefined);
     const commits: number[] = [];
     world.journal.watch(session, (records) => commits.push(records.length));
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect((await host.story(session)).slice(3)).toEqual(["LIFECYCLE 1", "LIFECYCLE 2", "EXECUTION_START", "USAGE", "END COMPLETED"]);
     expect(commits[0]).toBe(2);
   });
 
   it("is refused while a turn runs", async () => {
-    const world = setup(testHarness(async (_, __, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve()))));
+    const world = setup(
+      testHarness(async (_, __, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve()))),
+    );
     await using host = world.newHost("a");
     const session = await host.createSession();
     await host.begin(session, []);

@@ -81,7 +81,10 @@ async function recordedHarness(
   const recordedName = turn.start?.harness ?? "";
   const harness = harnesses.find(recordedName === "" ? row.seed.harness : recordedName);
   if (harness === undefined) {
-    throw new HoldfastError("failed_precondition", "harness: the turn's recorded harness is not served by this host; start the host with it");
+    throw new HoldfastError(
+      "failed_precondition",
+      "harness: the turn's recorded harness is not served by this host; start the host with it",
+    );
   }
   const descriptor = await harness.describe();
   const recordedVersion = turn.start?.harnessVersion ?? "";
@@ -120,4 +123,3 @@ function refuseUnfinishedLegacy(turn: RecordedTurn): void {
 function legacyToken(row: SessionRow, turn: RecordedTurn, digest: Digest): ExecutionId {
   return executionIdOf(`legacy-${digest.sha256Hex(`${row.seed.uid} ${turn.startSeq}`)}`);
 }
-

@@ -51,26 +51,52 @@ describe("replaying a session as a check", () => {
       await sink.output("x");
     });
     const session = await host.createSession();
-    await (await host.begin(session, ["a"], { config: new Uint8Array([1]), resumeFromSeq: 7n })).outcome;
-    await (await host.begin(session, ["b"])).outcome;
+    await (
+      await host.begin(session, ["a"], { config: new Uint8Array([1]), resumeFromSeq: 7n })
+    ).outcome;
+    await (
+      await host.begin(session, ["b"])
+    ).outcome;
     const live = starts.splice(0);
     await check(session);
     expect(starts).toEqual(live);
   });
 
   const divergences: [string, HarnessRun, { seq: number; reason: RegExp }][] = [
-    ["another request", async (s, sink) => void (await sink.model({ model: "test", messages: [...s.inputs, ...s.inputs] })), { seq: 3, reason: /request differs/ }],
-    ["another model", async (s, sink) => void (await sink.model({ model: "other", messages: s.inputs })), { seq: 3, reason: /another model/ }],
+    [
+      "another request",
+      async (s, sink) => void (await sink.model({ model: "test", messages: [...s.inputs, ...s.inputs] })),
+      { seq: 3, reason: /request differs/ },
+    ],
+    [
+      "another model",
+      async (s, sink) => void (await sink.model({ model: "other", messages: s.inputs })),
+      { seq: 3, reason: /another model/ },
+    ],
     ["another kind of effect", async (_, sink) => sink.output("bye"), { seq: 3, reason: /an output where a model call is recorded/ }],
-    ["an early end", async (s, sink) => void (await sink.model({ model: "test", messages: s.inputs })), { seq: 5, reason: /ended, but usage/ }],
-    ["more than is recorded", async (s, sink, o) => asks(s, sink, o).then(() => sink.output("again")), { seq: 7, reason: /after the last recorded effect/ }],
+    [
+      "an early end",
+      async (s, sink) => void (await sink.model({ model: "test", messages: s.inputs })),
+      { seq: 5, reason: /ended, but usage/ },
+    ],
+    [
+      "more than is recorded",
+      async (s, sink, o) => asks(s, sink, o).then(() => sink.output("again")),
+      { seq: 7, reason: /after the last recorded effect/ },
+    ],
     ["a throw", async (s, sink, o) => asks(s, sink, o).then(() => Promise.reject(new Error("x"))), { seq: 7, reason: /threw; COMPLETED/ }],
-    ["other usage", async (s, sink) => sink.model({ model: "test", messages: s.inputs }).then(() => sink.usage(create(UsageSchema))), { seq: 5, reason: /usage differs/ }],
+    [
+      "other usage",
+      async (s, sink) => sink.model({ model: "test", messages: s.inputs }).then(() => sink.usage(create(UsageSchema))),
+      { seq: 5, reason: /usage differs/ },
+    ],
   ];
   it.each(divergences)("reports the first divergence: %s", async (_, run, expected) => {
     const { host, check } = setup(asks);
     const session = await host.createSession();
-    await (await host.begin(session, ["a"])).outcome;
+    await (
+      await host.begin(session, ["a"])
+    ).outcome;
     const [turn] = await check(session, testHarness(run));
     expect(turn?.outcome).toMatchObject({ kind: "diverged", divergence: { seq: expected.seq } });
     if (turn?.outcome.kind === "diverged") expect(turn.outcome.divergence.reason).toMatch(expected.reason);
@@ -79,7 +105,9 @@ describe("replaying a session as a check", () => {
   it("is not fooled by a harness that catches everything", async () => {
     const { host, check, model } = setup(asks);
     const session = await host.createSession();
-    await (await host.begin(session, ["a"])).outcome;
+    await (
+      await host.begin(session, ["a"])
+    ).outcome;
     const stubborn = testHarness(async (start, sink) => {
       await sink.model({ model: "test", messages: [textMessage("user", "z")] }).catch(() => undefined);
       await sink.model({ model: "test", messages: start.inputs }).catch(() => undefined);
@@ -94,7 +122,9 @@ describe("replaying a session as a check", () => {
       throw new HarnessFailure(3, "cannot");
     });
     const failed = await failing.host.createSession();
-    await (await failing.host.begin(failed, [])).outcome;
+    await (
+      await failing.host.begin(failed, [])
+    ).outcome;
     expect((await failing.check(failed))[0]).toMatchObject({ end: "FAILED", outcome: { kind: "same" } });
 
     const cancelling = setup(asks, new TestModel(silent));
@@ -113,9 +143,13 @@ describe("replaying a session as a check", () => {
       await sink.output("y");
     });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     broken = false;
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect((await check(session)).map(({ startSeq }) => startSeq)).toEqual([3]);
     const row = await journal.get(session);
     const checks = await Array.fromAsync(replaySession({ journal, harnesses: harnessCatalog({}), ports }, { row: row! }));

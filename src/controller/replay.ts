@@ -80,7 +80,10 @@ async function* endedTurns(
       if (kind === "lifecycle" && turn.length === 0) continue;
       turn.push(decoded);
       if (turn.length > TURN_RECORDS_MAX) {
-        throw new HoldfastError("resource_exhausted", `session: a turn of it has more than ${TURN_RECORDS_MAX} records; it is not replayed`);
+        throw new HoldfastError(
+          "resource_exhausted",
+          `session: a turn of it has more than ${TURN_RECORDS_MAX} records; it is not replayed`,
+        );
       }
       if (kind !== "end") continue;
       yield turn;

@@ -46,7 +46,9 @@ describe("what is kept of a model request", () => {
     const session = await first.createSession();
     for (const input of ["a", "b"]) await (await first.begin(session, [input])).outcome;
     const second = newHost("second");
-    await (await second.begin(session, ["c"])).outcome;
+    await (
+      await second.begin(session, ["c"])
+    ).outcome;
     const rebuilt = await rebuiltCalls(second, session);
     expect(rebuilt).toHaveLength(6);
     expect(rebuilt.every((call) => call?.whole === true)).toBe(true);
@@ -74,7 +76,9 @@ describe("what is kept of a model request", () => {
     });
     const host = newHost("a");
     const session = await host.createSession();
-    await (await host.begin(session, ["a"])).outcome;
+    await (
+      await host.begin(session, ["a"])
+    ).outcome;
     expect((await rebuiltCalls(host, session))[0]).toMatchObject({ whole: false });
   });
 
@@ -82,7 +86,9 @@ describe("what is kept of a model request", () => {
     const { journal, newHost } = setup();
     const host = newHost("a");
     const session = await host.createSession();
-    await (await host.begin(session, ["hi"])).outcome;
+    await (
+      await host.begin(session, ["hi"])
+    ).outcome;
     const aside = (await journal.readAsides({ session })).get(3 as Seq);
     const sketch = fromBinary(RequestSketchSchema, aside!);
     expect(sketch.baseSeq).toBe(0n);

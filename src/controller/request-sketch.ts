@@ -143,7 +143,7 @@ export async function rebuildRequest(
 /** The sketches from `seq` back to one without a base, newest first; empty where one is missing. */
 async function sketchChain(journal: JournalStore, session: SessionUid, seq: Seq): Promise<readonly RequestSketch[]> {
   const chain: RequestSketch[] = [];
-  for (let at: Seq = seq; at > 0 && chain.length < CHAIN_MAX; ) {
+  for (let at: Seq = seq; at > 0 && chain.length < CHAIN_MAX;) {
     const aside = (await journal.readAsides({ session, fromSeq: at, toSeq: at })).get(at);
     if (aside === undefined) return [];
     const sketch = fromBinary(RequestSketchSchema, aside);

@@ -53,7 +53,9 @@ describe("a turn", () => {
     await using host = newHost({ harness: oneCall });
     const session = await host.createSession();
     const config = new Uint8Array([0, 255, 7]);
-    await (await host.begin(session, ["a", "b"], { config, resumeFromSeq: 9007199254740993n })).outcome;
+    await (
+      await host.begin(session, ["a", "b"], { config, resumeFromSeq: 9007199254740993n })
+    ).outcome;
     const [start] = await host.records(session);
     expect(start?.event?.body.value).toMatchObject({
       config,
@@ -72,7 +74,9 @@ describe("a turn", () => {
     });
     await using host = newHost({ harness: oneCall, models: model });
     const session = await host.createSession();
-    await (await host.begin(session, ["hi"])).outcome;
+    await (
+      await host.begin(session, ["hi"])
+    ).outcome;
     expect(atCall).toEqual(["EXECUTION_START", "INPUT hi", "MODEL_CALL"]);
     expect(model.requests).toHaveLength(1);
   });
@@ -80,7 +84,9 @@ describe("a turn", () => {
   it("may have no input at all", async () => {
     await using host = newHost({ harness: testHarness(async (_, sink) => sink.output("alone")) });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect(await host.story(session)).toEqual(["EXECUTION_START", "OUTPUT alone", "END COMPLETED"]);
   });
 
@@ -106,7 +112,9 @@ describe("a turn", () => {
     });
     await using host = newHost({ harness });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect(await host.story(session)).toEqual([
       "EXECUTION_START",
       "MODEL_CALL",
@@ -130,7 +138,9 @@ describe("a turn", () => {
     });
     await using host = newHost({ harness });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect(await host.story(session)).toContain("OUTPUT hello");
     const record = (await host.records(session)).find(({ event }) => event?.body.case === "usage");
     expect(record?.event?.body.value).toMatchObject({ inputTokens: 5n });
@@ -145,7 +155,9 @@ describe("a turn", () => {
     });
     await using host = newHost({ harness });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect(await host.story(session)).toEqual(["EXECUTION_START", "TOOL_RESULT", "END COMPLETED"]);
     expect(faults.map((fault) => (fault as HoldfastError).code)).toEqual(["invalid_argument", "invalid_argument"]);
   });
@@ -200,7 +212,9 @@ describe("a turn that goes wrong", () => {
     });
     await using host = newHost({ harness, models });
     const session = await host.createSession();
-    await (await host.begin(session, [])).outcome;
+    await (
+      await host.begin(session, [])
+    ).outcome;
     expect(await host.story(session)).toEqual(["EXECUTION_START", "MODEL_CALL", "ERROR 8", "OUTPUT sorry", "END COMPLETED"]);
   });
 
@@ -267,7 +281,9 @@ describe("beginning a turn", () => {
     const turn = await host.begin(session, ["x"], { expectedLastSeq: 0 as Seq });
     const { lastSeq } = await turn.outcome;
     await expect(host.begin(session, ["y"], { expectedLastSeq: 0 as Seq })).rejects.toMatchObject({ code: "aborted" });
-    await (await host.begin(session, ["y"], { expectedLastSeq: lastSeq })).outcome;
+    await (
+      await host.begin(session, ["y"], { expectedLastSeq: lastSeq })
+    ).outcome;
     expect(await host.story(session)).toHaveLength(12);
   });
 
@@ -279,9 +295,13 @@ describe("beginning a turn", () => {
     });
     await using host = newHost({ harness });
     const session = await host.createSession();
-    await (await host.begin(session, ["one"])).outcome;
+    await (
+      await host.begin(session, ["one"])
+    ).outcome;
     fail = false;
-    await (await host.begin(session, ["two"])).outcome;
+    await (
+      await host.begin(session, ["two"])
+    ).outcome;
     expect(await host.story(session)).toEqual([
       "EXECUTION_START",
       "INPUT one",

@@ -259,7 +259,10 @@ export class Turn implements RunningTurn {
       harness: this.#start.harness.name,
       code: fault.code,
       error: thrown?.name ?? typeof error,
-      at: thrown?.stack?.split("\n").find((line) => line.trimStart().startsWith("at "))?.trim(),
+      at: thrown?.stack
+        ?.split("\n")
+        .find((line) => line.trimStart().startsWith("at "))
+        ?.trim(),
     });
   }
 }

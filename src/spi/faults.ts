@@ -35,11 +35,7 @@ export class ApprovalParkedError extends Error {
  */
 export function isParkUnwind(error: unknown, ref: ApprovalRef): boolean {
   if (error instanceof ApprovalParkedError) {
-    return (
-      error.ref.executionId === ref.executionId &&
-      error.ref.toolCallId === ref.toolCallId &&
-      error.ref.requestSeq === ref.requestSeq
-    );
+    return error.ref.executionId === ref.executionId && error.ref.toolCallId === ref.toolCallId && error.ref.requestSeq === ref.requestSeq;
   }
   if (error instanceof AggregateError) {
     return error.errors.length > 0 && error.errors.every((inner) => isParkUnwind(inner, ref));

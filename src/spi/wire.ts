@@ -48,12 +48,7 @@ export {
   type Session,
   type SnapshotRef,
 } from "../gen/agentsessions/v1/session_pb.ts";
-export {
-  Resumability,
-  type Capabilities,
-  type HarnessDescriptor,
-  type ToolSpec,
-} from "../gen/agentsessions/v1/harness_pb.ts";
+export { Resumability, type Capabilities, type HarnessDescriptor, type ToolSpec } from "../gen/agentsessions/v1/harness_pb.ts";
 
 /** A message with one text part. */
 export function textMessage(role: "system" | "user" | "assistant" | "tool", text: string): Message {

@@ -1,14 +1,7 @@
 /** A host for tests: a controller over a store, with harnesses written in place and a model that does as it is told. */
 
 import { create } from "@bufbuild/protobuf";
-import {
-  hostIdOf,
-  newSessionUid,
-  SILENT_LOG,
-  type Log,
-  type Ports,
-  type SessionUid,
-} from "../base/index.ts";
+import { hostIdOf, newSessionUid, SILENT_LOG, type Log, type Ports, type SessionUid } from "../base/index.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { createController, type Controller, type ControllerLimits, type ExecInvocation, type RunningTurn } from "../controller/index.ts";
 import { UsageSchema, type Event, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
