@@ -1,7 +1,7 @@
 /** The gRPC front door: which services it has and how it takes connections. It listens to nothing itself. */
 
 import type { Duplex } from "node:stream";
-import { Server, ServerCredentials, type ConnectionInjector, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { DescService } from "@bufbuild/protobuf";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
@@ -62,13 +62,45 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   addService(server, ServerReflection, reflection);
   addService(server, ServerReflectionAlpha, reflection);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const connections = new Connections();
   return {
-    accept: (connection) => injector.injectConnection(connection),
+    accept(connection) {
+      connections.add(connection);
+      injector.injectConnection(connection);
+    },
     get openCalls() {
       return calls.count;
     },
-    close: (graceMs) => close({ server, injector }, calls, graceMs),
+    async close(graceMs) {
+      const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
+      // grpc-js answers CANCELLED for what is open when it drains; so open calls get to end by themselves first.
+      await Promise.race([calls.idle(), grace]);
+      // Its callback comes before the last frames have left; only a connection's own end says that they have.
+      server.tryShutdown(() => undefined);
+      await Promise.race([connections.gone(), grace]);
+      // grpc-js's forced shutdown overlooks connections that were injected; the injector's own drain does not.
+      injector.drain(0);
+    },
   };
+}
+
+/** The connections that were handed over. */
+class Connections {
+  readonly #open = new Set<Duplex>();
+  #onGone: () => void = () => undefined;
+
+  add(connection: Duplex): void {
+    this.#open.add(connection);
+    connection.once("close", () => {
+      this.#open.delete(connection);
+      if (this.#open.size === 0) this.#onGone();
+    });
+  }
+
+  /** Resolves when none is left. */
+  async gone(): Promise<void> {
+    if (this.#open.size > 0) await new Promise<void>((resolve) => (this.#onGone = resolve));
+  }
 }
 
 /** Binds every method of a service; the handlers take and answer bytes. */
@@ -115,21 +147,4 @@ function healthHandlers(calls: OpenCalls): UntypedServiceImplementation {
     Check: serveUnary(calls, method.check, (request) => health.check(request)),
     Watch: serveStream(calls, method.watch, { open: (request, { signal }) => health.watch(request, signal), encode: healthBytes }),
   };
-}
-
-/**
- * grpc-js answers CANCELLED for what is open when it drains; so open calls get to end by themselves first. Its forced shutdown
- * overlooks connections that were injected; the injector's own drain does not.
- */
-async function close(
-  { server, injector }: { readonly server: Server; readonly injector: ConnectionInjector },
-  calls: OpenCalls,
-  graceMs: number,
-): Promise<void> {
-  const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref());
-  await Promise.race([calls.idle(), grace]);
-  const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-  await Promise.race([drained, grace]);
-  injector.drain(0);
-  await drained;
 }

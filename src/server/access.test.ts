@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { nodeDigest } from "../node/index.ts";
+import { authenticateBy, isLoopback, refuseOpenDoor } from "./access.ts";
+
+describe("the address of a server", () => {
+  it("is this machine's own or not", () => {
+    for (const host of ["127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "::1"]) expect(isLoopback(host)).toBe(true);
+    for (const host of ["0.0.0.0", "::", "10.0.0.1", "example.com", "localhost.example.com", "127.0.0.1.example.com", "::ffff:127.0.0.1", ""]) {
+      expect(isLoopback(host)).toBe(false);
+    }
+  });
+
+  it("may be open to a network only with a token", () => {
+    const listen = { host: "0.0.0.0", port: 8080 };
+    expect(() => refuseOpenDoor({ listen, token: undefined })).toThrow("listen: anything but a loopback address needs a token");
+    expect(() => refuseOpenDoor({ listen, token: "sesame" })).not.toThrow();
+    expect(() => refuseOpenDoor({ listen: { host: "127.0.0.1", port: 8080 }, token: undefined })).not.toThrow();
+  });
+});
+
+describe("the bearer token", () => {
+  it("is asked of nobody when there is none", () => {
+    expect(authenticateBy(undefined, nodeDigest)(undefined)).toEqual({ identity: undefined });
+  });
+
+  it("lets its bearer in, who is then known by an identity", () => {
+    const authenticate = authenticateBy("sesame", nodeDigest);
+    for (const header of ["Bearer sesame", "bearer sesame", "Bearer  sesame "]) {
+      expect(authenticate(header).identity).toMatchObject({ principal: "token", issuer: "holdfast" });
+    }
+  });
+
+  it("keeps everybody else out, without repeating what they said", () => {
+    const authenticate = authenticateBy("sesame", nodeDigest);
+    const wrong = [undefined, "", "sesame", "Bearer", "Bearer ", "Bearer sesam", "Bearer sesame2", "Basic sesame", "Bearer se same", "Bearersesame"];
+    for (const header of wrong) {
+      expect(() => authenticate(header)).toThrow(expect.objectContaining({ code: "unauthenticated", field: "authorization" }) as Error);
+      expect(() => authenticate(header)).not.toThrow(/sesam/);
+    }
+  });
+});

@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { HoldfastError } from "../base/index.ts";
+import { DEFAULT_CONFIG, readConfig, type Environment, type Flags } from "./config.ts";
+import { SETTINGS, type Setting } from "./settings.ts";
+
+/** The message with which a configuration is refused; undefined when it is taken. */
+function refusal(flags: Flags, env: Environment = {}): string | undefined {
+  try {
+    readConfig(flags, env);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    expect(error.code).toBe("invalid_argument");
+    expect(error.message.startsWith(`${error.field}: `)).toBe(true);
+    return error.message;
+  }
+}
+
+function fileWith(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-config-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "file");
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("a server's configuration", () => {
+  it("is complete when nobody says anything", () => {
+    expect(DEFAULT_CONFIG).toEqual({
+      listen: { host: "127.0.0.1", port: 8080 },
+      store: { kind: "sqlite", folder: "./.holdfast" },
+      defaults: { harness: "echo", model: "echo" },
+      tls: undefined,
+      token: undefined,
+      openai: undefined,
+      anthropic: undefined,
+      shutdownGraceMs: 30_000,
+      logLevel: "info",
+    });
+  });
+
+  it("takes a flag before a variable, and a variable before the default", () => {
+    const env = { HOLDFAST_LISTEN: "127.0.0.1:1", HOLDFAST_DATA: "/env" };
+    expect(readConfig({ listen: "127.0.0.1:2" }, env)).toMatchObject({ listen: { port: 2 }, store: { folder: "/env" } });
+  });
+
+  it("takes an empty value for none", () => {
+    expect(readConfig({ data: "" }, { HOLDFAST_DATA: " ", HOLDFAST_TOKEN: "", OPENAI_API_KEY: "" })).toEqual(DEFAULT_CONFIG);
+  });
+
+  it("reads every setting", () => {
+    const key = fileWith("KEY");
+    const cert = fileWith("CERT");
+    const env = {
+      HOLDFAST_LISTEN: "[::1]:0",
+      HOLDFAST_STORE: "memory",
+      HOLDFAST_HARNESS: "chat",
+      HOLDFAST_MODEL: "gpt-x",
+      HOLDFAST_TLS_CERT: cert,
+      HOLDFAST_TLS_KEY: key,
+      HOLDFAST_SHUTDOWN_GRACE: "0.5",
+      HOLDFAST_LOG_LEVEL: "debug",
+      HOLDFAST_TOKEN_FILE: fileWith("sesame\n"),
+      OPENAI_API_KEY: "k1",
+      OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
+      ANTHROPIC_API_KEY: "k2",
+      ANTHROPIC_BASE_URL: "http://127.0.0.1:2",
+    };
+    expect(readConfig({}, env)).toEqual({
+      listen: { host: "::1", port: 0 },
+      store: { kind: "memory" },
+      defaults: { harness: "chat", model: "gpt-x" },
+      tls: { key: "KEY", cert: "CERT" },
+      token: "sesame",
+      openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
+      anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
+      shutdownGraceMs: 500,
+      logLevel: "debug",
+    });
+    expect(readConfig({}, { ...env, HOLDFAST_TOKEN: "direct" }).token).toBe("direct");
+    expect(readConfig({}, { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openai).toEqual({ baseUrl: "http://127.0.0.1:1/v1" });
+  });
+
+  it("is refused by the name under which the wrong value was given", () => {
+    expect(refusal({ listen: "8080" })).toMatch(/^--listen: must be host:port/);
+    expect(refusal({}, { HOLDFAST_LISTEN: "8080" })).toMatch(/^HOLDFAST_LISTEN: must be host:port/);
+    for (const listen of ["", ":", "host", "host:", ":80", "host:65536", "host:-1", "::1:80", "[::1]", "a b:80", "host:80:80"]) {
+      expect(refusal({ listen }) === undefined).toBe(listen === "");
+    }
+    expect(refusal({ store: "postgres" })).toBe("--store: must be sqlite or memory");
+    expect(refusal({}, { HOLDFAST_LOG_LEVEL: "loud" })).toBe("HOLDFAST_LOG_LEVEL: must be debug, info, warn or error");
+    for (const seconds of ["-1", "x", "86401", "Infinity", "NaN"]) {
+      expect(refusal({ shutdownGrace: seconds })).toBe("--shutdown-grace: must be seconds from 0 to 86400");
+    }
+    expect(refusal({ tlsCert: "/cert" })).toBe("HOLDFAST_TLS_KEY: must be given with the certificate");
+    expect(refusal({ tlsKey: "/key" })).toBe("HOLDFAST_TLS_CERT: must be given with the key");
+    expect(refusal({ tlsKey: "/nowhere", tlsCert: "/nowhere" })).toBe("--tls-cert: must name a file that can be read");
+  });
+
+  it("never repeats a secret, and takes no token that a header cannot hold", () => {
+    for (const token of ["two words", "é", "a\u0000b"]) {
+      expect(refusal({}, { HOLDFAST_TOKEN: token })).toBe("HOLDFAST_TOKEN: must hold a token of visible ASCII characters without white space");
+      expect(refusal({}, { HOLDFAST_TOKEN_FILE: fileWith(token) })).toMatch(/^HOLDFAST_TOKEN_FILE: must hold a token/);
+    }
+    expect(refusal({}, { HOLDFAST_TOKEN_FILE: fileWith("") })).toMatch(/^HOLDFAST_TOKEN_FILE: must hold a token/);
+    expect(refusal({}, { HOLDFAST_TOKEN_FILE: "/nowhere" })).toBe("HOLDFAST_TOKEN_FILE: must name a file that can be read");
+  });
+});
+
+describe("the table of settings", () => {
+  const settings: readonly Setting[] = Object.values(SETTINGS);
+
+  it("names every flag and every variable once", () => {
+    const flags = settings.flatMap(({ flag }) => (flag === undefined ? [] : [flag]));
+    expect(new Set(flags).size).toBe(flags.length);
+    expect(new Set(settings.map(({ env }) => env)).size).toBe(settings.length);
+  });
+
+  it("lets no secret stand in an argument, where every process can read it", () => {
+    for (const { env, flag } of settings) if (/TOKEN|API_KEY/.test(env)) expect(flag).toBeUndefined();
+  });
+});
