@@ -1,0 +1,146 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { seqOf } from "../base/ids.ts";
+import { EventSchema, MessageSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
+import { EventKind, textMessage, type HistoryPage } from "../spi/index.ts";
+import { Conversation, conversationOf } from "./conversation.ts";
+
+type Parts = NonNullable<Parameters<typeof create<typeof MessageSchema>>[1]>["parts"];
+const message = (role: string, parts: Parts): Message => create(MessageSchema, { role, parts: parts ?? [] });
+const event = (kind: EventKind, body: Event["body"]): Event => create(EventSchema, { kind, body });
+const input = (value: Message) => event(EventKind.EVENT_INPUT, { case: "message", value });
+const output = (value: Message) => event(EventKind.EVENT_OUTPUT, { case: "message", value });
+const user = (text: string) => input(textMessage("user", text));
+const assistant = (text: string) => output(textMessage("assistant", text));
+const calls = (...ids: string[]) =>
+  message(
+    "assistant",
+    ids.map((id) => ({ part: { case: "toolCall", value: { id, tool: "t", args: {} } } })),
+  );
+const results = (...values: { id: string; output?: { ok: boolean }; isError?: boolean; error?: string }[]) =>
+  message(
+    "tool",
+    values.map((value) => ({ part: { case: "toolResult", value } })),
+  );
+const result = (id: string, ok = true): Event => {
+  const [part] = results({ id, output: { ok } }).parts;
+  if (part?.part.case !== "toolResult") throw new Error("no result");
+  return event(EventKind.EVENT_TOOL_RESULT, { case: "result", value: part.part.value });
+};
+const unknown = (id: string) => ({
+  id,
+  isError: true,
+  error: "the outcome of this call is unknown: the turn ended before a result was recorded",
+});
+const page = (events: Event[], firstSeq = 1): HistoryPage => ({ firstSeq: seqOf(firstSeq), events });
+const of = (...events: Event[]) => conversationOf([page(events)]);
+
+describe("a conversation", () => {
+  it("is what was said, in order; of a failed or abandoned turn that is its input", () => {
+    const said = of(
+      event(EventKind.EVENT_EXECUTION_START, { case: undefined }),
+      user("one"),
+      event(EventKind.EVENT_MODEL_CALL, { case: undefined }),
+      assistant("1"),
+      event(EventKind.EVENT_END, { case: undefined }),
+      user("two"),
+      event(EventKind.EVENT_ERROR, { case: undefined }),
+      user("three"),
+    );
+    expect(said).toEqual([
+      textMessage("user", "one"),
+      textMessage("assistant", "1"),
+      textMessage("user", "two"),
+      textMessage("user", "three"),
+    ]);
+  });
+
+  it("is the same however the journal is cut into pages", () => {
+    const events = [user("a"), output(calls("x", "y")), result("y"), user("b"), assistant("c")];
+    const pages = events.map((single, index) => page([single], index + 1));
+    expect(conversationOf(pages)).toEqual(of(...events));
+  });
+
+  it("keeps reasoning and tool parts where they were said", () => {
+    const mixed = message("assistant", [
+      { part: { case: "reasoning", value: { provider: "anthropic", opaque: { case: "opaqueBytes", value: Uint8Array.of(1) } } } },
+      { part: { case: "text", value: { text: "so" } } },
+      { part: { case: "toolCall", value: { id: "x", tool: "t" } } },
+    ]);
+    expect(of(user("a"), output(mixed), result("x"))[1]).toBe(mixed);
+  });
+
+  it("puts results behind their calls, in the order of the calls, whenever they came", () => {
+    const said = of(user("go"), output(calls("a", "b")), assistant("working"), result("b"), result("a"), assistant("done"));
+    expect(said).toEqual([
+      textMessage("user", "go"),
+      calls("a", "b"),
+      results({ id: "a", output: { ok: true } }, { id: "b", output: { ok: true } }),
+      textMessage("assistant", "working"),
+      textMessage("assistant", "done"),
+    ]);
+  });
+
+  it("says of a call without a result that its outcome is unknown", () => {
+    expect(of(user("go"), output(calls("a", "b")), result("a"), user("and?"))).toEqual([
+      textMessage("user", "go"),
+      calls("a", "b"),
+      results({ id: "a", output: { ok: true } }, unknown("b")),
+      textMessage("user", "and?"),
+    ]);
+  });
+
+  it("takes a result from an input, and what else that input says behind it", () => {
+    const mixed = message("tool", [...results({ id: "a", output: { ok: true } }).parts, ...textMessage("tool", "note").parts]);
+    expect(of(user("go"), output(calls("a")), input(mixed))).toEqual([
+      textMessage("user", "go"),
+      calls("a"),
+      results({ id: "a", output: { ok: true } }),
+      textMessage("user", "note"),
+    ]);
+  });
+
+  it("keeps a result that an input brought for no call as text, and leaves out one of the journal's", () => {
+    const stray = results({ id: "gone", output: { ok: false } });
+    expect(of(user("go"), result("never"), input(stray))).toEqual([
+      textMessage("user", "go"),
+      textMessage("user", '[result for an unknown tool call: {"ok":false}]'),
+    ]);
+  });
+
+  it("gives a result to the latest call of its id", () => {
+    expect(of(user("go"), output(calls("a")), result("a", false), output(calls("a")), result("a", true), result("a", false))).toEqual([
+      textMessage("user", "go"),
+      calls("a"),
+      results({ id: "a", output: { ok: false } }),
+      calls("a"),
+      results({ id: "a", output: { ok: true } }),
+    ]);
+  });
+
+  it("leaves out what says nothing", () => {
+    expect(of(user(""), input(message("user", [])), output(message("assistant", [{ part: { case: undefined } }])))).toEqual([]);
+  });
+
+  it("gives a message of no known role to the side that it came from", () => {
+    const anonymous = (text: string) => message("", textMessage("user", text).parts);
+    expect(of(input(anonymous("a")), output(anonymous("b")), input(message("robot", textMessage("user", "c").parts)))).toEqual([
+      textMessage("user", "a"),
+      textMessage("assistant", "b"),
+      textMessage("user", "c"),
+    ]);
+  });
+
+  it("takes the inputs of the turn that begins, results for former calls among them", () => {
+    const conversation = new Conversation();
+    conversation.addPage(page([user("go"), output(calls("a"))]));
+    conversation.addInput(results({ id: "a", output: { ok: true } }));
+    conversation.addInput(textMessage("user", "next"));
+    expect(conversation.messages()).toEqual([
+      textMessage("user", "go"),
+      calls("a"),
+      results({ id: "a", output: { ok: true } }),
+      textMessage("user", "next"),
+    ]);
+  });
+});

@@ -1,0 +1,6 @@
+/** The harnesses that run in the host's own process. */
+
+export { createChatHarness } from "./chat.ts";
+export { parseChatConfig, type ChatConfig } from "./chat-config.ts";
+export { Conversation, conversationOf } from "./conversation.ts";
+export { createEchoHarness } from "./echo.ts";
