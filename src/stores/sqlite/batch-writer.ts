@@ -7,7 +7,7 @@
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { openWriter, type WriterOptions } from "./connection.ts";
-import { STATEMENT_NAMES, STATEMENTS, VALUE_COUNTS, type WriteList } from "./write-list.ts";
+import { STATEMENT_NAMES, STATEMENTS, VALUE_COUNTS, type WriteList } from "./statements.ts";
 
 /** Writes lists of statements on a connection of its own. */
 export class BatchWriter {

@@ -5,7 +5,7 @@
  * looks into, once for each view.
  */
 
-import type { WriteList, WriteValue } from "./write-list.ts";
+import type { WriteList, WriteValue } from "./statements.ts";
 
 /** A packed list. `true` in `values` stands for bytes: the next of `byteCounts`, from the front of `bytes`. */
 export interface PackedList {

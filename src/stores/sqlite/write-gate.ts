@@ -5,7 +5,8 @@
  */
 
 import { toHoldfastError, type HoldfastError, type Log } from "../../base/index.ts";
-import { probeList, type WriteList } from "./write-list.ts";
+import type { WriteList } from "./statements.ts";
+import { probeList } from "./write-list.ts";
 import type { WriterLink } from "./writer-link.ts";
 
 /** Lets writes through while the file can be trusted. */

@@ -5,50 +5,9 @@
 import { isDeleted, hasOpenApproval } from "../../journal/index.ts";
 import type { Draft, DraftChange, DraftRecord, SessionState } from "../../journal/index.ts";
 import { encodeCompute, encodeSeed, encodeState, sameState } from "./row-codec.ts";
-
-/**
- * The statements that change the journal. An append in the middle of a turn runs `insertRecord` and `advanceSession` and
- * touches no index but that of records; only what changes a listing's filters touches a session index.
- */
-export const STATEMENTS = {
-  insertRecord: "INSERT INTO records (session, seq, kind, fence, content_hash, bytes) VALUES (?, ?, ?, ?, ?, ?)",
-  insertAside: "INSERT INTO asides (session, seq, bytes) VALUES (?, ?, ?)",
-  insertSeed: "INSERT INTO seeds (key, bytes) VALUES (?, ?)",
-  insertSession: `INSERT INTO sessions (key, uid, project, name, create_time_ms, parent_uid, parent_key, fork_seq, deleted, open_turn,
-    open_approval, update_time_ms, version, fence, last_seq, head_hash, state, compute)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  advanceSession: "UPDATE sessions SET update_time_ms = ?, version = ?, fence = ?, last_seq = ?, head_hash = ? WHERE key = ?",
-  changeSession: `UPDATE sessions SET open_turn = ?, open_approval = ?, update_time_ms = ?, version = ?, fence = ?, last_seq = ?,
-    head_hash = ?, state = ?, compute = ? WHERE key = ?`,
-  deleteSession: "UPDATE sessions SET deleted = 1 WHERE key = ?",
-  probe: "INSERT INTO probes (bytes) VALUES (zeroblob(?))",
-  clearProbe: "DELETE FROM probes",
-} as const;
-
-/** The name of a statement. */
-export type StatementName = keyof typeof STATEMENTS;
-
-/** A value of a statement's parameters. */
-export type WriteValue = number | string | Uint8Array | null;
-
-/** The statements by number, which is how a list names them. */
-export const STATEMENT_NAMES = Object.keys(STATEMENTS) as readonly StatementName[];
+import { STATEMENT_NAMES, type StatementName, type WriteList, type WriteValue } from "./statements.ts";
 
 const NUMBERS = new Map(STATEMENT_NAMES.map((name, index) => [name, index]));
-
-/** How many values each statement takes, by its number. */
-export const VALUE_COUNTS: readonly number[] = STATEMENT_NAMES.map((name) => STATEMENTS[name].split("?").length - 1);
-
-/**
- * A list of statements. It is flat: an object for each statement costs more than the statement, when it is made and again when
- * it crosses to a thread.
- */
-export interface WriteList {
-  /** The number of each statement. */
-  readonly statements: number[];
-  /** The values of all statements, one after the other. */
-  readonly values: WriteValue[];
-}
 
 const PROBE_BYTES = 65_536;
 

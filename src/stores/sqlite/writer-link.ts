@@ -11,7 +11,7 @@ import { BatchWriter } from "./batch-writer.ts";
 import type { WriterOptions } from "./connection.ts";
 import { errorOfFault, toStoreError } from "./faults.ts";
 import { packList } from "./packed-list.ts";
-import type { WriteList } from "./write-list.ts";
+import type { WriteList } from "./statements.ts";
 import type { WriterRequest, WriterResponse } from "./writer-protocol.ts";
 
 /** A writer. Faults are HoldfastErrors; `details.lasts` says whether the writer can be used again. */
