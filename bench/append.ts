@@ -1,0 +1,157 @@
+/**
+ * Appends a second at 1, 8, 64 and 512 sessions that append at the same time, each one event after the other, against bare
+ * inserts of the very same rows into the same kind of file: encoded beforehand, through the store's own connection settings,
+ * schema and statement, in transactions of as many rows as there are sessions. Bare inserts hash nothing, check nothing and
+ * keep no session rows.
+ */
+
+import { join } from "node:path";
+import { fenceOf, hostIdOf, type SessionUid } from "../src/base/index.ts";
+import { EMPTY_PROJECTION, seal, type JournalStore, type NewEvent, type StoredRecord } from "../src/journal/index.ts";
+import { openWriter } from "../src/stores/sqlite/connection.ts";
+import { STATEMENTS } from "../src/stores/sqlite/statements.ts";
+import type { BenchContext, Row, Target } from "./context.ts";
+import { outputEvents } from "./events.ts";
+import { pairedRatio, perSecond, takeTurns } from "./statistics.ts";
+import { createSessions, PORTS, withStore, type WriterMode } from "./stores.ts";
+
+const RECORD_BYTES = 650;
+/** How many sessions append at once, and how many events they append together in one round. */
+const LOADS = [
+  { sessions: 1, events: 4_000 },
+  { sessions: 8, events: 24_000 },
+  { sessions: 64, events: 64_000 },
+  { sessions: 512, events: 81_920 },
+] as const;
+const TARGET_SESSIONS = 64;
+const TARGET: Target = { of: "ratio", bound: "at-least", limit: 0.55 };
+const FENCE = fenceOf(1);
+
+/** What one session appends: the events, and the records that they become. */
+interface Script {
+  readonly events: readonly NewEvent[];
+  readonly records: readonly StoredRecord[];
+}
+
+/** Measures the `append` group. */
+export async function measureAppend(context: BenchContext): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const load of LOADS) rows.push(...(await measureLoad(context, load.sessions, context.scale(load.events, load.events / 8))));
+  return rows;
+}
+
+async function measureLoad(context: BenchContext, sessions: number, events: number): Promise<Row[]> {
+  const scripts = scriptsOf(sessions, events / sessions);
+  for (const writer of ["inline", "worker"] as const) await requireSameBytes(context, writer, scripts);
+  const label = `append, ${sessions} sessions`;
+  const rounds = await takeTurns(context, label, context.scale(7, 2), {
+    bare: () => bareInserts(context, scripts),
+    inline: () => appends(context, "inline", scripts),
+    worker: () => appends(context, "worker", scripts),
+  });
+  const { bare, inline, worker } = rounds;
+  const figure = { group: "append", unit: "events/s" } as const;
+  return [
+    { ...figure, name: `${label}, bare inserts`, value: bare.median, spread: bare.spread },
+    {
+      ...figure,
+      name: `${label}, writer inline`,
+      value: inline.median,
+      spread: inline.spread,
+      ratio: pairedRatio(inline, bare),
+      target: sessions === TARGET_SESSIONS ? TARGET : undefined,
+    },
+    {
+      ...figure,
+      name: `${label}, writer in a thread`,
+      value: worker.median,
+      spread: worker.spread,
+      ratio: pairedRatio(worker, bare),
+    },
+  ];
+}
+
+/** Every session's events, and its records sealed as a store would seal them under its first fence. */
+function scriptsOf(sessions: number, eventsEach: number): Script[] {
+  const eventAt = outputEvents(RECORD_BYTES);
+  return Array.from({ length: sessions }, (_, session) => {
+    const events: NewEvent[] = [];
+    for (let index = 0; index < eventsEach; index++) events.push({ event: eventAt(session * eventsEach + index) });
+    const records: StoredRecord[] = [];
+    let projection = EMPTY_PROJECTION;
+    for (const event of events) {
+      const sealed = seal(projection, FENCE, [event], PORTS.digest);
+      projection = sealed.projection;
+      records.push(...sealed.records);
+    }
+    return { events, records };
+  });
+}
+
+async function appends(context: BenchContext, writer: WriterMode, scripts: readonly Script[]): Promise<number> {
+  return withStore(context, writer, async (store) => {
+    const uids = await claimedSessions(store, scripts.length);
+    const sinceMs = performance.now();
+    await Promise.all(scripts.map((script, index) => appendAll(store, uids[index]!, script)));
+    return perSecond(countOf(scripts), sinceMs);
+  });
+}
+
+/** Sessions whose writer has the fence 1. */
+async function claimedSessions(store: JournalStore, count: number): Promise<SessionUid[]> {
+  const uids = await createSessions(store, count);
+  const writer = { kind: "claim", holder: hostIdOf("bench"), leaseMs: 600_000 } as const;
+  await Promise.all(uids.map((session) => store.append({ session, writer, events: [] })));
+  return uids;
+}
+
+async function appendAll(store: JournalStore, session: SessionUid, { events }: Script): Promise<void> {
+  let expectedLastSeq = EMPTY_PROJECTION.lastSeq;
+  for (const event of events) {
+    const outcome = await store.append({ session, expectedLastSeq, writer: { kind: "hold", fence: FENCE }, events: [event] });
+    if (outcome.kind !== "appended") throw new Error(`an append was refused: ${outcome.kind}`);
+    expectedLastSeq = outcome.projection.lastSeq;
+  }
+}
+
+/** One transaction for each event of a session, with that event of every session in it. */
+function bareInserts(context: BenchContext, scripts: readonly Script[]): number {
+  const folder = context.newFolder();
+  const db = openWriter({ path: join(folder, "bare.sqlite"), fileBytesMax: undefined });
+  try {
+    const [begin, insert, commit] = ["BEGIN IMMEDIATE", STATEMENTS.insertRecord, "COMMIT"].map((sql) => db.prepare(sql));
+    const batches = scripts[0]!.records.length;
+    const sinceMs = performance.now();
+    for (let batch = 0; batch < batches; batch++) {
+      begin!.run();
+      for (let session = 0; session < scripts.length; session++) {
+        const { seq, kind, fence, contentHash, bytes } = scripts[session]!.records[batch]!;
+        insert!.run(session + 1, seq, kind, fence, contentHash, bytes);
+      }
+      commit!.run();
+    }
+    return perSecond(countOf(scripts), sinceMs);
+  } finally {
+    db.close();
+    context.removeFolder(folder);
+  }
+}
+
+/** The comparison is fair only if the store writes what the bare inserts write, byte for byte. */
+async function requireSameBytes(context: BenchContext, writer: WriterMode, scripts: readonly Script[]): Promise<void> {
+  await withStore(context, writer, async (store) => {
+    const uids = await claimedSessions(store, scripts.length);
+    await Promise.all(scripts.map((script, index) => appendAll(store, uids[index]!, script)));
+    for (const [index, { records }] of scripts.entries()) {
+      let at = 0;
+      for await (const page of store.read({ session: uids[index]! })) {
+        for (const { bytes } of page) if (Buffer.compare(bytes, records[at++]!.bytes) !== 0) throw new Error("a record differs");
+      }
+      if (at !== records.length) throw new Error(`the journal holds ${at} records of ${records.length}`);
+    }
+  });
+}
+
+function countOf(scripts: readonly Script[]): number {
+  return scripts.reduce((count, { events }) => count + events.length, 0);
+}

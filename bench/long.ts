@@ -1,0 +1,155 @@
+/**
+ * One journal that grows to 100,000 events: what its 1st turn costs, and those around its 100th, 1,000th and 10,000th. A turn
+ * costs what it does, not what went before it: with the echo harness, which reads no history, the later ones must cost no more
+ * than the early ones. The chat harness sends its whole conversation to the model, so its turns grow with that by nature.
+ *
+ * Beside each window of the long journal a fresh one runs the same turns, one for one: the machine's mood of that moment meets both.
+ */
+
+import type { SessionUid } from "../src/base/index.ts";
+import type { Controller } from "../src/controller/index.ts";
+import type { JournalStore } from "../src/journal/index.ts";
+import type { BenchContext, Row, Target } from "./context.ts";
+import { newController, runTurn } from "./host.ts";
+import { median, spread } from "./statistics.ts";
+import { createSession, withStore } from "./stores.ts";
+
+/** Events of one turn: ten, so that 10,000 turns are 100,000 events. */
+const TURN_EVENTS = 10;
+/** A window is this many turns around the one that names it. */
+const WINDOW_TURNS = 100;
+const WARM_UP_TURNS = 400;
+const EARLY_TURN = 100;
+const TARGET: Target = { of: "ratio", bound: "at-most", limit: 1.2 };
+const INPUT = "And then?";
+
+/** A host with one journal in it. */
+interface Host {
+  readonly store: JournalStore;
+  readonly controller: Controller;
+}
+
+/** What one run gave: milliseconds of the turns in each window, by the turn that names it, and of the fresh ones beside them. */
+interface LongRun {
+  readonly windows: ReadonlyMap<number, number>;
+  readonly fresh: ReadonlyMap<number, number>;
+  readonly lastSeq: number;
+}
+
+/** Measures the `long` group. */
+export async function measureLong(context: BenchContext): Promise<Row[]> {
+  const echo = await echoRuns(context, context.quick ? [EARLY_TURN, 1_000] : [EARLY_TURN, 1_000, 10_000]);
+  return [...echo, ...(await chatRun(context, context.quick ? [1, 100] : [1, 100, 500]))];
+}
+
+async function echoRuns(context: BenchContext, turns: readonly number[]): Promise<Row[]> {
+  const runs: LongRun[] = [];
+  const firstMs: number[] = [];
+  for (let round = 0; round < context.scale(3, 1); round++) {
+    await withStore(context, "inline", async (store) => {
+      await using controller = newController(store);
+      const host = { store, controller };
+      const texts = await inputsFor(host);
+      firstMs.push(median(await firstTurns(host, texts)));
+      runs.push(await longRun(context, host, { turns, texts, label: `long, round ${round + 1}` }));
+    });
+  }
+  const figure = { group: "long", unit: "ms" } as const;
+  const rows: Row[] = [{ ...figure, name: "1st turn of a journal (100 journals)", value: median(firstMs), spread: spread(firstMs) }];
+  for (const turn of turns) {
+    const valuesMs = runs.map((run) => run.windows.get(turn)!);
+    const againstEarly = runs.map((run) => run.windows.get(turn)! / run.windows.get(EARLY_TURN)!);
+    const againstFresh = runs.map((run) => run.windows.get(turn)! / run.fresh.get(turn)!);
+    rows.push({
+      ...figure,
+      name: `turns around the ${turn.toLocaleString("en-GB")}th`,
+      value: median(valuesMs),
+      spread: spread(valuesMs),
+      ratio: turn === EARLY_TURN ? undefined : median(againstEarly),
+      target: turn === turns.at(-1) ? TARGET : undefined,
+      note: `${median(againstFresh).toFixed(2)} × a fresh journal at that moment`,
+    });
+  }
+  const events = Math.max(...runs.map((run) => run.lastSeq));
+  return [...rows, { group: "long", name: "events in the journal at its end", value: events, unit: "events" }];
+}
+
+/** As many inputs as make a turn ten events. */
+async function inputsFor(host: Host): Promise<string[]> {
+  const session = await createSession(host.store);
+  await runTurn(host.controller, host.store, session, [INPUT]);
+  const row = await host.store.get(session);
+  const others = (row?.projection.lastSeq ?? 0) - 1;
+  return Array.from({ length: TURN_EVENTS - others }, () => INPUT);
+}
+
+/** The first turns of as many journals, after a warm-up of as many that are not counted. */
+async function firstTurns(host: Host, texts: readonly string[]): Promise<number[]> {
+  const timesMs: number[] = [];
+  for (let journal = 0; journal < WARM_UP_TURNS + WINDOW_TURNS; journal++) {
+    const session = await createSession(host.store);
+    const ms = await timedTurn(host, session, texts);
+    if (journal >= WARM_UP_TURNS) timesMs.push(ms);
+  }
+  return timesMs;
+}
+
+interface LongRunOptions {
+  readonly turns: readonly number[];
+  readonly texts: readonly string[];
+  readonly label: string;
+  readonly harness?: string;
+}
+
+async function longRun(context: BenchContext, host: Host, options: LongRunOptions): Promise<LongRun> {
+  const { turns, texts, label, harness = "echo" } = options;
+  const session = await createSession(host.store, { harness });
+  const windows = new Map<number, number>();
+  const fresh = new Map<number, number>();
+  let done = 0;
+  for (const turn of turns) {
+    const first = Math.max(1, turn - WINDOW_TURNS / 2);
+    context.progress(`${label}: on the way to turn ${turn}`);
+    for (; done < first - 1; done++) await runTurn(host.controller, host.store, session, texts);
+    context.settle();
+    const beside = await createSession(host.store, { harness });
+    const timesMs: number[] = [];
+    const freshMs: number[] = [];
+    // A window that begins with the very first turn is that turn alone.
+    const count = turn === 1 ? 1 : WINDOW_TURNS;
+    for (let index = 0; index < count; index++, done++) {
+      timesMs.push(await timedTurn(host, session, texts));
+      freshMs.push(await timedTurn(host, beside, texts));
+    }
+    windows.set(turn, median(timesMs));
+    fresh.set(turn, median(freshMs));
+  }
+  const row = await host.store.get(session);
+  return { windows, fresh, lastSeq: row?.projection.lastSeq ?? 0 };
+}
+
+async function timedTurn({ controller, store }: Host, session: SessionUid, texts: readonly string[]): Promise<number> {
+  const sinceMs = performance.now();
+  await runTurn(controller, store, session, texts);
+  return performance.now() - sinceMs;
+}
+
+/** The chat harness, for information: each turn sends the model the whole conversation. */
+async function chatRun(context: BenchContext, turns: readonly number[]): Promise<Row[]> {
+  return withStore(context, "inline", async (store) => {
+    await using controller = newController(store);
+    const host = { store, controller };
+    for (let turn = 0; turn < WARM_UP_TURNS; turn++) {
+      await runTurn(controller, store, await createSession(store, { harness: "chat" }), [INPUT]);
+    }
+    const { windows } = await longRun(context, host, { turns, texts: [INPUT], label: "long, chat", harness: "chat" });
+    return [...windows].map(([turn, value]) => ({
+      group: "long" as const,
+      name: turn === 1 ? "chat, 1st turn (one)" : `chat, turns around the ${turn}th`,
+      value,
+      unit: "ms",
+      ratio: turn === 1 ? undefined : value / windows.get(100)!,
+      note: "grows with what the model is sent",
+    }));
+  });
+}
