@@ -1,9 +1,28 @@
 import { create, fromBinary, toBinary, type JsonObject, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
-import { EventKind, EventSchema, type Event, type PartSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import {
+  EventKind,
+  EventSchema,
+  MessageSchema,
+  ToolCallSchema,
+  ToolResultSchema,
+  type Event,
+  type Message,
+  type PartSchema,
+  type ToolCall,
+  type ToolResult,
+} from "../gen/agentsessions/v1/common_pb.ts";
 import { ExecUpdateSchema } from "../gen/agentsessions/v1/session_pb.ts";
-import { normaliseEvent } from "./index.ts";
+import {
+  inputHashJson,
+  normaliseEvent,
+  normaliseMessage,
+  normaliseToolCall,
+  normaliseToolResult,
+  wellFormedMessage,
+  wellFormedToolResult,
+} from "./index.ts";
 
 type EventInit = MessageInitShape<typeof EventSchema>;
 
@@ -82,6 +101,24 @@ describe("an event that is not recorded", () => {
     expect(refusal.message).toMatch(new RegExp(`^${field.replace(/[[\].]/g, "\\$&")}: must `));
   });
 
+  it.each<readonly [init: EventInit, message: string]>([
+    [inOutput({ n: NaN }), "result.output.n: must be a finite number"],
+    [inOutput({ f: () => 1 }), "result.output.f: must be null, a boolean, a number, a string, a list or a plain object"],
+    [inOutput({ t: "\ud800" }), "result.output.t: must not hold a lone surrogate"],
+    [inOutput([]), "result.output: must be a JSON object"],
+    [inArgs({ n: 1e20 }), "tool.args.n: must be an integer from -9007199254740991 to 9007199254740991; send a longer one as a string"],
+    [{ schemaVersion: NaN }, "schema_version: must be a whole number from -2147483648 to 2147483647"],
+    [{ kind: EventKind.EVENT_PARKED }, "kind: must not be EVENT_PARKED, which is never journaled"],
+  ])("with a message that says what would be right: %#", (init, text) => {
+    expect(refusalOf(() => normal(init)).message).toBe(text);
+  });
+
+  it("never with what was in the field", () => {
+    for (const init of [inOutput({ secret: "hunter2\ud800" }), inArgs({ secret: 1e20 + 5e6 }), { executionId: "hunter2\ud800" }]) {
+      expect(refusalOf(() => normal(init)).message).not.toMatch(/hunter2|100000000000005/);
+    }
+  });
+
   /** Every string field of every message that is recorded, by a record that holds a lone surrogate there. */
   const everywhere: readonly TextField[] = [...eventFields(), ...partFields(), ...bodyFields()];
 
@@ -106,6 +143,23 @@ describe("an event that is not recorded", () => {
       expect(() => fromBinary(ExecUpdateSchema, inFrame(create(EventSchema, init)))).not.toThrow();
     }
     expect(levels).toBeGreaterThan(40);
+    // A message or a result on its own is held to the depth that it will have in a record.
+    const alone = (depth: number): ToolResult => create(ToolResultSchema, { output: nested(depth) });
+    expect(() => normaliseToolResult(alone(levels - 1))).not.toThrow();
+    expect(() => normaliseToolResult(alone(levels))).toThrow(/deeper/);
+    expect(() => wellFormedToolResult(alone(levels - 1))).not.toThrow();
+    expect(() => wellFormedToolResult(alone(levels))).toThrow(/deeper/);
+    const within = (depth: number): Message =>
+      create(MessageSchema, { parts: [{ part: { case: "toolCall", value: { args: nested(depth) } } }] });
+    for (const check of [normaliseMessage, wellFormedMessage]) {
+      expect(() => check(within(levels - 2))).not.toThrow();
+      expect(() => check(within(levels - 1))).toThrow(/deeper/);
+    }
+    expect(() => inputHashJson({ model: "", messages: [within(levels - 2)] })).not.toThrow();
+    expect(() => inputHashJson({ model: "", messages: [within(levels - 1)] })).toThrow(/deeper/);
+    const call = (depth: number): ToolCall => create(ToolCallSchema, { args: nested(depth) });
+    expect(() => normaliseToolCall(call(levels - 1))).not.toThrow();
+    expect(() => normaliseToolCall(call(levels))).toThrow(/deeper/);
     expect(refusalOf(() => normal(inOutput(nested(levels)))).message).toMatch(/deeper than 100 messages/);
     expect(() => fromBinary(ExecUpdateSchema, inFrame(create(EventSchema, inOutput(nested(levels)))))).toThrow(/recursion depth/);
   });

@@ -41,9 +41,15 @@ function leafChanges(value: string | number | boolean | null): JsonValue[] {
   if (value === null) return [0, "null", false, {}];
   if (typeof value === "boolean") return [!value, null, String(value), value ? 1 : 0];
   if (typeof value === "number") return [value === 0 ? 1 : -value, value * 2 + 1, String(value), null];
-  const flips = Array.from(value, (char, index) => value.slice(0, index) + (char === "a" ? "b" : "a") + value.slice(index + char.length));
+  const flips = flippedAt(value).map((index) => value.slice(0, index) + (value[index] === "a" ? "b" : "a") + value.slice(index + 1));
   const others = [value.toUpperCase(), `${value} `, ` ${value}`, value.slice(1), value.slice(0, -1), `${value}\u0000`];
   return [...flips, ...others, null, Number(value) || 7].filter((changed) => changed !== value);
+}
+
+/** Every place of a short string; of a long one its ends and its middle. */
+function flippedAt(text: string): number[] {
+  const { length } = text;
+  return length <= 8 ? Array.from({ length }, (_, index) => index) : [0, length >> 1, length - 1];
 }
 
 function* listChanges(list: readonly JsonValue[], at: string): Generator<Change> {
