@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { examplesOf } from "../src/cli/define.ts";
+import { createProgram } from "../src/cli/program.ts";
+import { cliPage, PAGE } from "./cli-docs.ts";
+
+describe("docs/cli.md", () => {
+  it("is what the definitions of the commands say; `node scripts/cli-docs.ts` writes it", () => {
+    expect(readFileSync(PAGE, "utf8")).toBe(cliPage());
+  });
+
+  it("has every command with its options and an example", () => {
+    const page = readFileSync(PAGE, "utf8");
+    for (const command of createProgram().commands) {
+      expect(page).toContain(`## ${command.name()}\n`);
+      for (const option of command.options) expect(page).toContain(`\`${option.flags.replaceAll("|", "\\|")}\``);
+      expect(examplesOf(command).length, command.name()).toBeGreaterThan(0);
+    }
+  });
+});

@@ -1,0 +1,69 @@
+/** The program: its commands, its help, and what wrong usage says. Running it and documenting it both begin here. */
+
+import { Command } from "commander";
+import { cancelCommand } from "./commands/cancel.ts";
+import { createCommand } from "./commands/create.ts";
+import { deleteCommand } from "./commands/delete.ts";
+import { execCommand } from "./commands/exec.ts";
+import { getCommand } from "./commands/get.ts";
+import { listCommand } from "./commands/list.ts";
+import { replayCommand } from "./commands/replay.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { tailCommand } from "./commands/tail.ts";
+import { verifyCommand } from "./commands/verify.ts";
+import { versionCommand } from "./commands/version.ts";
+import { exitTable } from "./exit.ts";
+import { packageVersion } from "./version.ts";
+
+/** The environment that the commands read, for help and documentation. */
+export const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
+  ["HOLDFAST_SERVER", "the server's address, or embedded, when --server is not given"],
+  ["HOLDFAST_TOKEN", "the bearer token; it is never an argument"],
+  ["HOLDFAST_TOKEN_FILE", "a file that holds the token"],
+  ["HOLDFAST_DATA", "the data folder of serve and of an embedded server; ./.holdfast by default"],
+  ["NO_COLOR", "any value: no colours"],
+];
+
+const AFTER = `
+Where a command finds its server: --server, else HOLDFAST_SERVER, else a Holdfast server that answers on 127.0.0.1:8080, else a server
+embedded in the command over the data folder (the word "embedded" in place of an address asks for that at once). With --json every line of standard output and of standard error is one JSON value.
+
+Environment:
+${ENVIRONMENT.map(([name, meaning]) => `  ${name.padEnd(21)}${meaning}`).join("\n")}
+
+${exitTable()}
+
+Examples:
+  holdfast serve                              # the server, on 127.0.0.1:8080
+  holdfast exec --input "hello"               # a turn in a new session
+  holdfast exec --session UID --input "more"  # its next turn
+  holdfast verify UID                         # nobody changed what was recorded`;
+
+/** The program with all its commands. */
+export function createProgram(): Command {
+  const program = new Command("holdfast")
+    .description("Durable agent sessions: run turns, follow them, replay and verify what was recorded.")
+    .version(packageVersion(), "--version", "print the version")
+    .helpOption("--help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .addHelpText("after", AFTER)
+    .showSuggestionAfterError(true);
+  for (const command of commands()) program.addCommand(command.helpOption("--help", "print this help"));
+  return program;
+}
+
+function commands(): readonly Command[] {
+  return [
+    serveCommand(),
+    execCommand(),
+    listCommand(),
+    getCommand(),
+    replayCommand(),
+    verifyCommand(),
+    tailCommand(),
+    cancelCommand(),
+    deleteCommand(),
+    createCommand(),
+    versionCommand(),
+  ];
+}

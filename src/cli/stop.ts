@@ -1,0 +1,60 @@
+/** Why a command stops before it is done: Ctrl-C, or the reader of its output went away. */
+
+/** The reason of a command's signal. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+  readonly why: "interrupt" | "output-closed";
+
+  constructor(why: "interrupt" | "output-closed") {
+    super(why);
+    this.why = why;
+  }
+}
+
+/**
+ * What stops a command. The first Ctrl-C asks it to (its signal fires, unless it has a way of its own), the second ends the process.
+ */
+export class Stop implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #exit: (code: number) => void;
+  readonly #onInterrupt = (): void => this.#interrupted();
+  readonly #onOutputError = (error: NodeJS.ErrnoException): void => this.#outputFailed(error);
+  #interrupts = 0;
+  #ownWay: (() => void) | undefined;
+
+  constructor(exit: (code: number) => void = (code) => process.exit(code)) {
+    this.#exit = exit;
+    process.on("SIGINT", this.#onInterrupt);
+    process.stdout.on("error", this.#onOutputError);
+  }
+
+  /** Fires when the command is to stop; its reason is a `Stopped`. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get interrupted(): boolean {
+    return this.#interrupts > 0;
+  }
+
+  /** Does `way` at the first Ctrl-C instead of firing the signal. */
+  onInterrupt(way: () => void): void {
+    this.#ownWay = way;
+  }
+
+  [Symbol.dispose](): void {
+    process.off("SIGINT", this.#onInterrupt);
+    process.stdout.off("error", this.#onOutputError);
+  }
+
+  #interrupted(): void {
+    this.#interrupts++;
+    if (this.#interrupts > 1) return this.#exit(130);
+    if (this.#ownWay === undefined) this.#controller.abort(new Stopped("interrupt"));
+    else this.#ownWay();
+  }
+
+  #outputFailed(error: NodeJS.ErrnoException): void {
+    if (error.code === "EPIPE") this.#controller.abort(new Stopped("output-closed"));
+  }
+}
