@@ -8,7 +8,7 @@ import type { ExitCode } from "./exit.ts";
 import { HintedError, type CommandContext } from "./perform.ts";
 import { chooseServer } from "./choice.ts";
 import { probe } from "./probe.ts";
-import { Stopped } from "./stop.ts";
+import type { Stop } from "./stop.ts";
 import { tokenOf } from "./token.ts";
 
 /** A client and what it is a client of. */
@@ -51,7 +51,7 @@ async function connectTo(context: CommandContext, flag: string | undefined): Pro
   if (choice.kind === "remote") return remote(choice.address, token, choice.serverFlag);
   if (choice.note !== "") context.screen.note(choice.note);
   context.screen.note(`using an embedded server over ${dataFolder(process.env)}`);
-  const embedded = await startEmbedded(process.env, () => graceMsOf(context.signal));
+  const embedded = await startEmbedded(process.env, () => graceMsOf(context.stop));
   return {
     address: embedded.address,
     token: undefined,
@@ -66,9 +66,8 @@ function remote(address: string, token: string | undefined, serverFlag: string):
 }
 
 /** A turn whose output nobody reads any more is finished; one that was interrupted is left at once. */
-function graceMsOf(signal: AbortSignal): number {
-  const reason: unknown = signal.aborted ? signal.reason : undefined;
-  return reason instanceof Stopped && reason.why === "interrupt" ? 0 : 60_000;
+function graceMsOf(stop: Stop): number {
+  return stop.leaving ? 0 : 60_000;
 }
 
 function hinted(error: unknown, server: ChosenServer): unknown {

@@ -20,7 +20,7 @@ export async function followTurn(context: CommandContext, connection: Connection
   try {
     await show(context, stream, flags.deltas === true);
   } catch (error) {
-    if (signal.aborted) sayDetached(context, connection, stream);
+    if (stop.leaving) sayDetached(context, connection, stream);
     throw withPickUp(error, connection, stream);
   }
   if (stop.interrupted) return 130;

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { command, start, type CommandOptions, type RunningCommand } from "../../e2e/support/command.ts";
+import { startModelServer } from "../testing/model-server.ts";
+import { openAiEnd, openAiText } from "../testing/model-streams.ts";
 import { TemporaryFolder } from "../testing/temporary-folder.ts";
 
 /** Whole servers as processes: embedded ones, ones that are killed, ones that shut down. */
@@ -50,6 +52,49 @@ describe("an embedded server", () => {
         })
       ).exitCode,
     ).toBe(0);
+  });
+
+  it("asks the model that the environment names", async () => {
+    using folder = new TemporaryFolder();
+    await using models = await startModelServer();
+    const env = { ...embedded(folder).env, OPENAI_BASE_URL: models.openAiBaseUrl, OPENAI_API_KEY: "sk-test" };
+    const ran = await command(["exec", "--harness", "chat", "--model", "gpt-x", "--input", "hello"], { env });
+    expect(ran.stdout).toContain("OUTPUT            re: hello\n");
+    expect([ran.exitCode, models.requests[0]?.json]).toMatchObject([0, { model: "gpt-x" }]);
+  });
+
+  it("ends its turn at Ctrl-C, says so, and the next turn works", async () => {
+    using folder = new TemporaryFolder();
+    await using models = await startModelServer();
+    models.script({ kind: "silence" });
+    const env = { ...embedded(folder).env, OPENAI_BASE_URL: models.openAiBaseUrl, OPENAI_API_KEY: "sk-test" };
+    const running = start(["exec", "--harness", "chat", "--model", "gpt-x", "--input", "hello"], { env });
+    await running.said("MODEL_CALL");
+    running.child.kill("SIGINT");
+    const left = await running.result;
+    const uid = uidIn(left.stdout);
+    expect([left.exitCode, left.stderr]).toEqual([
+      130,
+      `the turn ends with the embedded server; go on with: holdfast exec --session ${uid} --input …\n`,
+    ]);
+    expect((await command(["list"], { env })).stdout).toContain(`${uid}  awaiting `);
+    const next = await command(["exec", "--session", uid, "--input", "again"], { env });
+    expect([next.exitCode, next.stdout]).toEqual([0, expect.stringContaining("OUTPUT            re: again\n")]);
+  });
+
+  it("finishes the turn whose output nobody reads any more", async () => {
+    using folder = new TemporaryFolder();
+    await using models = await startModelServer();
+    const answered = Promise.withResolvers<void>();
+    models.script({ kind: "stream", steps: [{ kind: "wait", until: answered.promise }, ...openAiText("late"), ...openAiEnd()] });
+    const env = { ...embedded(folder).env, OPENAI_BASE_URL: models.openAiBaseUrl, OPENAI_API_KEY: "sk-test" };
+    const running = start(["exec", "--harness", "chat", "--model", "gpt-x", "--input", "hello"], { env });
+    await running.said("INPUT");
+    running.child.stdout.destroy();
+    await models.request(0);
+    answered.resolve();
+    expect(await running.result).toMatchObject({ exitCode: 141, stderr: "" });
+    expect((await command(["list"], { env })).stdout).toContain("  completed  ");
   });
 
   it("says which flag to use when a server has the data folder", async () => {

@@ -37,6 +37,12 @@ export class Stop implements Disposable {
     return this.#interrupts > 0;
   }
 
+  /** Whether the command stops because of Ctrl-C: a person is there to be told something. */
+  get leaving(): boolean {
+    const reason: unknown = this.signal.aborted ? this.signal.reason : undefined;
+    return reason instanceof Stopped && reason.why === "interrupt";
+  }
+
   /** Does `way` at the first Ctrl-C instead of firing the signal. */
   onInterrupt(way: () => void): void {
     this.#ownWay = way;

@@ -35,7 +35,7 @@ export function tailCommand(): Command {
 }
 
 async function tail(
-  { screen, signal }: CommandContext,
+  { screen, stop, signal }: CommandContext,
   { client, serverFlag }: Connection,
   uid: string,
   flags: TailFlags,
@@ -52,6 +52,6 @@ async function tail(
     return 0;
   } finally {
     printer.close();
-    if (signal.aborted) screen.hint(`go on with: holdfast tail ${uid} --from ${nextSeq}${serverFlag}`);
+    if (stop.leaving) screen.hint(`go on with: holdfast tail ${uid} --from ${nextSeq}${serverFlag}`);
   }
 }
