@@ -7,7 +7,7 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../base/index.ts";
-import { migrate, numberOf } from "./schema.ts";
+import { migrate, numberOf, schemaVersionOf } from "./schema.ts";
 
 /** How the writing connection is opened. */
 export interface WriterOptions {
@@ -27,8 +27,10 @@ const WAL_BYTES_KEPT = 64 * 1024 * 1024;
 /** Opens the file for writing, makes it current and checks what it promises. */
 export function openWriter({ path, fileBytesMax }: WriterOptions): DatabaseSync {
   return opened(new DatabaseSync(path), (db) => {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    // What is not ours is not touched, not even to turn WAL on.
+    schemaVersionOf(db);
     db.exec(`
-      PRAGMA busy_timeout = ${BUSY_MS};
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
       PRAGMA fullfsync = ON;

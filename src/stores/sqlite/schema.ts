@@ -74,19 +74,22 @@ const FIRST_SCHEMA = `
 export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA];
 
 /**
- * Brings the file to the version of the last step, each step in a transaction of its own. Throws FAILED_PRECONDITION for a file
- * of a newer version, and for a database that is no journal.
+ * The version of the file's schema; 0 for a new file. Changes nothing. Throws FAILED_PRECONDITION for a file of a newer version,
+ * and for a database that is no journal.
  */
+export function schemaVersionOf(db: DatabaseSync, newest: number = MIGRATIONS.length): number {
+  const version = numberOf(db, "PRAGMA user_version");
+  requireJournal(db, version);
+  if (version <= newest) return version;
+  throw new HoldfastError(
+    "failed_precondition",
+    `journal: the file has schema version ${version}, written by a newer Holdfast; this one knows versions up to ${newest}`,
+  );
+}
+
+/** Brings the file to the version of the last step, each step in a transaction of its own. Throws as `schemaVersionOf` does. */
 export function migrate(db: DatabaseSync, steps: readonly string[] = MIGRATIONS): void {
-  const from = numberOf(db, "PRAGMA user_version");
-  requireJournal(db, from);
-  if (from > steps.length) {
-    throw new HoldfastError(
-      "failed_precondition",
-      `journal: the file has schema version ${from}, written by a newer Holdfast; this one knows versions up to ${steps.length}`,
-    );
-  }
-  for (let version = from + 1; version <= steps.length; version++) {
+  for (let version = schemaVersionOf(db, steps.length) + 1; version <= steps.length; version++) {
     db.exec("BEGIN IMMEDIATE");
     try {
       db.exec(steps[version - 1]!);
