@@ -22,6 +22,7 @@ export const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] 
   ["HOLDFAST_TOKEN_FILE", "a file that holds the token"],
   ["HOLDFAST_DATA", "the data folder of serve and of an embedded server; ./.holdfast by default"],
   ["NO_COLOR", "any value: no colours"],
+  ["HOLDFAST_DEBUG", "any value: an internal error comes with its stack, which is no JSON"],
 ];
 
 const AFTER = `
