@@ -60,9 +60,9 @@ async function bench(run: HarnessRun = async (_, sink) => sink.output("hello")):
   const journal = createMemoryStore(ports);
   const harnesses = { test: testHarness(run) };
   const host = new TestHost({ journal, ports, harnesses });
-  const shared = { journal, controller: host.controller, authorizer: ALLOW_ALL, ports };
+  const shared = { journal, controller: host.controller, harnesses: harnessCatalog(harnesses), authorizer: ALLOW_ALL, ports };
   const server = createGrpcServer({
-    sessions: createSessionsService({ ...shared, harnesses: harnessCatalog(harnesses), defaults: { harness: "test", model: "m" } }),
+    sessions: createSessionsService({ ...shared, defaults: { harness: "test", model: "m" } }),
     journal: createJournalService(shared),
     health,
     log: SILENT_LOG,

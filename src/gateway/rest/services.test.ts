@@ -21,9 +21,9 @@ async function serve(run: HarnessRun = saysHello): Promise<string> {
   const harnesses = { test: testHarness(run) };
   const host = new TestHost({ journal, ports, harnesses });
   const { controller } = host;
-  const shared = { journal, controller, authorizer: ALLOW_ALL, ports };
+  const shared = { journal, controller, harnesses: harnessCatalog(harnesses), authorizer: ALLOW_ALL, ports };
   const app = createRestApp({
-    sessions: createSessionsService({ ...shared, harnesses: harnessCatalog(harnesses), defaults: { harness: "test", model: "m" } }),
+    sessions: createSessionsService({ ...shared, defaults: { harness: "test", model: "m" } }),
     journal: createJournalService(shared),
     health: { ready: () => journal.ready(), closing: new AbortController().signal },
     log: SILENT_LOG,
