@@ -63,10 +63,11 @@ export interface DoorOptions {
 /** A gRPC server on a port of its own, over handlers that each test gives. */
 export async function openDoor(options: DoorOptions = {}) {
   const health = new TestHealth();
-  const handlers = { createSession: refuse, getSession: refuse, listSessions: refuse, deleteSession: refuse, cancel: refuse };
+  const reading = { getSession: refuse, listSessions: refuse, replay: refuse };
+  const changing = { createSession: refuse, deleteSession: refuse, cancel: refuse, suspend: refuse, resume: refuse, fork: refuse };
   const server: GrpcServer = createGrpcServer({
-    sessions: { ...handlers, exec: refuse, replay: refuse, ...options.sessions },
-    journal: { tail: refuse, verify: refuse, ...options.journal },
+    sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
+    journal: { tail: refuse, verify: refuse, checkReplay: refuse, ...options.journal },
     health,
     authenticate: (authorization) => {
       if (options.token !== undefined && authorization !== `Bearer ${options.token}`) {

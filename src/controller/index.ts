@@ -8,3 +8,4 @@ export type { ForkInvocation } from "./fork.ts";
 export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
 export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";
 export { rebuildRequest, type RebuiltRequest } from "./request-sketch.ts";
+export { resumeInterrupted, type StartupOptions, type StartupReport } from "./startup.ts";

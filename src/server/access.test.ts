@@ -5,7 +5,16 @@ import { authenticateBy, isLoopback, refuseOpenDoor } from "./access.ts";
 describe("the address of a server", () => {
   it("is this machine's own or not", () => {
     for (const host of ["127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "::1"]) expect(isLoopback(host)).toBe(true);
-    for (const host of ["0.0.0.0", "::", "10.0.0.1", "example.com", "localhost.example.com", "127.0.0.1.example.com", "::ffff:127.0.0.1", ""]) {
+    for (const host of [
+      "0.0.0.0",
+      "::",
+      "10.0.0.1",
+      "example.com",
+      "localhost.example.com",
+      "127.0.0.1.example.com",
+      "::ffff:127.0.0.1",
+      "",
+    ]) {
       expect(isLoopback(host)).toBe(false);
     }
   });
@@ -32,7 +41,18 @@ describe("the bearer token", () => {
 
   it("keeps everybody else out, without repeating what they said", () => {
     const authenticate = authenticateBy("sesame", nodeDigest);
-    const wrong = [undefined, "", "sesame", "Bearer", "Bearer ", "Bearer sesam", "Bearer sesame2", "Basic sesame", "Bearer se same", "Bearersesame"];
+    const wrong = [
+      undefined,
+      "",
+      "sesame",
+      "Bearer",
+      "Bearer ",
+      "Bearer sesam",
+      "Bearer sesame2",
+      "Basic sesame",
+      "Bearer se same",
+      "Bearersesame",
+    ];
     for (const header of wrong) {
       expect(() => authenticate(header)).toThrow(expect.objectContaining({ code: "unauthenticated", field: "authorization" }) as Error);
       expect(() => authenticate(header)).not.toThrow(/sesam/);

@@ -37,6 +37,7 @@ describe("a server's configuration", () => {
       token: undefined,
       openai: undefined,
       anthropic: undefined,
+      recover: "leave",
       shutdownGraceMs: 30_000,
       logLevel: "info",
     });
@@ -68,6 +69,7 @@ describe("a server's configuration", () => {
       OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
       ANTHROPIC_API_KEY: "k2",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:2",
+      HOLDFAST_RECOVER: "resume",
     };
     expect(readConfig({}, env)).toEqual({
       listen: { host: "::1", port: 0 },
@@ -77,6 +79,7 @@ describe("a server's configuration", () => {
       token: "sesame",
       openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
       anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
+      recover: "resume",
       shutdownGraceMs: 500,
       logLevel: "debug",
     });
@@ -102,7 +105,9 @@ describe("a server's configuration", () => {
 
   it("never repeats a secret, and takes no token that a header cannot hold", () => {
     for (const token of ["two words", "é", "a\u0000b"]) {
-      expect(refusal({}, { HOLDFAST_TOKEN: token })).toBe("HOLDFAST_TOKEN: must hold a token of visible ASCII characters without white space");
+      expect(refusal({}, { HOLDFAST_TOKEN: token })).toBe(
+        "HOLDFAST_TOKEN: must hold a token of visible ASCII characters without white space",
+      );
       expect(refusal({}, { HOLDFAST_TOKEN_FILE: fileWith(token) })).toMatch(/^HOLDFAST_TOKEN_FILE: must hold a token/);
     }
     expect(refusal({}, { HOLDFAST_TOKEN_FILE: fileWith("") })).toMatch(/^HOLDFAST_TOKEN_FILE: must hold a token/);

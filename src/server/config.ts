@@ -21,6 +21,8 @@ export interface ServerConfig {
   readonly openai: { readonly apiKey?: string | undefined; readonly baseUrl?: string | undefined } | undefined;
   /** The Anthropic API; undefined for none. */
   readonly anthropic: { readonly apiKey: string; readonly baseUrl?: string | undefined } | undefined;
+  /** What becomes of turns that an earlier start left open. */
+  readonly recover: "leave" | "resume";
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
 }
@@ -47,6 +49,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     token: tokenOf(values),
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
+    recover: values.oneOf("recover", ["leave", "resume"]),
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
   };

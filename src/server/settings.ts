@@ -56,6 +56,13 @@ export const SETTINGS = {
     default: "echo",
     what: "the model of sessions whose creator names none",
   },
+  recover: {
+    flag: "recover",
+    takes: "leave|resume",
+    env: "HOLDFAST_RECOVER",
+    default: "leave",
+    what: "what a start does with turns that an earlier one left open: leave them for Resume, or resume those that did not fail",
+  },
   tlsCert: {
     flag: "tls-cert",
     takes: "file",

@@ -122,7 +122,10 @@ describe("a server that cannot start", () => {
     const folder = newFolder();
     const store = { kind: "sqlite", folder } as const;
     const error = await refused({ listen: { host: "127.0.0.1", port: server.port }, store });
-    expect(error).toMatchObject({ code: "failed_precondition", message: expect.stringContaining("another process uses this port") as string });
+    expect(error).toMatchObject({
+      code: "failed_precondition",
+      message: expect.stringContaining("another process uses this port") as string,
+    });
     await start({ store });
   });
 
@@ -156,7 +159,11 @@ describe("a server that shuts down", () => {
       await sink.output("done");
     });
     const { server, client } = await start(config, { harnesses: { slow: harness } });
-    const { metadata } = await ask(client, Sessions.method.createSession, create(CreateSessionRequestSchema, { session: { harness: "slow" } }));
+    const { metadata } = await ask(
+      client,
+      Sessions.method.createSession,
+      create(CreateSessionRequestSchema, { session: { harness: "slow" } }),
+    );
     const uid = metadata?.uid ?? "";
     const exec = stream(client, Sessions.method.exec, hello(uid));
     const updates: Uint8Array[] = [];

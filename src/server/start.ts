@@ -24,6 +24,7 @@ import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HostHealth } from "./health.ts";
 import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
+import { startRecovery, type Recovery } from "./recovery.ts";
 
 /** How long calls that are nearly done may take at the end, before they are cut off. */
 const CLOSE_GRACE_MS = 2_000;
@@ -121,9 +122,10 @@ async function open(host: Host): Promise<RunningServer> {
   });
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
+  const recovery = startRecovery(config.recover, host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, recovery }, graceMs);
     return ending;
   };
   return {
@@ -148,7 +150,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     defaults: config.defaults,
     limits: options.limits?.service,
   });
-  const journal = createJournalService({ journal: host.journal, controller, authorizer, ports });
+  const journal = createJournalService({ journal: host.journal, controller, harnesses, authorizer, ports });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({ sessions, journal, health, authenticate, log, limits });
   const { requestBytesMax } = limits;
@@ -169,12 +171,13 @@ interface OpenHost extends Host {
   readonly grpc: GrpcServer;
   readonly http1: Http1Server;
   readonly listener: Listener;
+  readonly recovery: Recovery;
 }
 
-async function close({ controller, health, grpc, http1, listener, journal, log }: OpenHost, graceMs: number): Promise<void> {
+async function close({ controller, health, grpc, http1, listener, journal, log, recovery }: OpenHost, graceMs: number): Promise<void> {
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
-  await controller.shutdown({ graceMs });
+  await Promise.all([recovery.stop(), controller.shutdown({ graceMs })]);
   health.close();
   listener.stop();
   await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS)]);

@@ -10,11 +10,16 @@ import type {
   CreateSessionRequest,
   DeleteSessionRequest,
   ExecRequest,
+  ForkRequest,
+  ForkResponse,
   GetSessionRequest,
   ListSessionsRequest,
   ListSessionsResponse,
   ReplayRequest,
+  ResumeRequest,
+  SuspendRequest,
 } from "../gen/agentsessions/v1/session_pb.ts";
+import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
 /** What a transport knows of a call. */
@@ -39,6 +44,15 @@ export interface SessionsService {
   cancel(request: CancelRequest, context: CallContext): Promise<Session>;
   /** The first item is the Session; the stream ends without an error once END was committed. */
   exec(request: ExecRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined>;
+  /** Frees the session's compute. Repeating it changes nothing; ABORTED while a turn runs. */
+  suspend(request: SuspendRequest, context: CallContext): Promise<Session>;
+  /**
+   * Brings a suspended session back, and lets its interrupted turn go on to its end. Resolves with the session then; a turn that
+   * stops again is its error. Nothing to do changes nothing. A caller that goes away does not stop the turn.
+   */
+  resume(request: ResumeRequest, context: CallContext): Promise<Session>;
+  /** Creates 1 to 128 children that share the session's records up to a seq; all of them or none. */
+  fork(request: ForkRequest, context: CallContext): Promise<ForkResponse>;
   /** Pages of committed records. */
   replay(request: ReplayRequest, context: CallContext): AsyncGenerator<readonly StoredRecord[], void, undefined>;
 }
@@ -47,4 +61,6 @@ export interface SessionsService {
 export interface JournalService {
   tail(request: TailRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined>;
   verify(request: VerifyRequest, context: CallContext): Promise<VerifyResponse>;
+  /** Runs every ended turn again with its harness and says of each whether it does the same; calls and writes nothing (I0, I1). */
+  checkReplay(request: CheckReplayRequest, context: CallContext): AsyncGenerator<TurnCheck, void, undefined>;
 }

@@ -172,7 +172,10 @@ describe("Exec", () => {
 describe("an Exec that may not be", () => {
   it("is NOT_FOUND for a session that nobody created", async () => {
     const { sessions } = bench();
-    await expect(collect(sessions.exec(hello("nobody" as SessionUid), context()))).rejects.toMatchObject({ code: "not_found", field: "session" });
+    await expect(collect(sessions.exec(hello("nobody" as SessionUid), context()))).rejects.toMatchObject({
+      code: "not_found",
+      field: "session",
+    });
   });
 
   it("is ABORTED while another turn runs, after the session was told", async () => {

@@ -29,11 +29,7 @@ export interface ExecContext extends CreationContext {
 }
 
 /** See `SessionsService.exec`. */
-export async function* exec(
-  host: ExecContext,
-  request: ExecRequest,
-  context: CallContext,
-): AsyncGenerator<StreamItem, void, undefined> {
+export async function* exec(host: ExecContext, request: ExecRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined> {
   const parsed = parseExec(request, host.limits);
   const invocation: ExecInvocation = { ...parsed.invocation, caller: context.caller.identity };
   const { row, plan } = await (parsed.session === undefined

@@ -5,7 +5,7 @@ import { decodeLogRecord } from "../canon/index.ts";
 import { ChainFault_Kind, TailRequest_Until, TailRequestSchema, VerifyRequestSchema } from "../gen/holdfast/v1/journal_pb.ts";
 import type { JournalStore, SessionRow, StoredRecord } from "../journal/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { seededPorts, storyOf, testHarness, TestHost, type HarnessRun } from "../testing/index.ts";
+import { harnessCatalog, seededPorts, storyOf, testHarness, TestHost, type HarnessRun } from "../testing/index.ts";
 import { ALLOW_ALL } from "./access.ts";
 import type { CallContext, JournalService, StreamItem } from "./contract.ts";
 import { createJournalService } from "./journal.ts";
@@ -15,7 +15,8 @@ const ports = seededPorts(5);
 /** `spoil` changes what the service reads, as a damaged store would. */
 function bench(run: HarnessRun = speak, spoil: (inner: JournalStore) => Partial<JournalStore> = () => ({})) {
   const journal = createMemoryStore(ports);
-  const host = new TestHost({ journal, ports, harnesses: { test: testHarness(run) } });
+  const harnesses = { test: testHarness(run) };
+  const host = new TestHost({ journal, ports, harnesses });
   onTestFinished(() => host[Symbol.asyncDispose]());
   const spoiled = new Proxy(journal, {
     get(target, key) {
@@ -24,7 +25,13 @@ function bench(run: HarnessRun = speak, spoil: (inner: JournalStore) => Partial<
       return typeof own === "function" ? (own.bind(target) as unknown) : own;
     },
   });
-  const service = createJournalService({ journal: spoiled, controller: host.controller, authorizer: ALLOW_ALL, ports });
+  const service = createJournalService({
+    journal: spoiled,
+    controller: host.controller,
+    harnesses: harnessCatalog(harnesses),
+    authorizer: ALLOW_ALL,
+    ports,
+  });
   return { host, service };
 }
 
@@ -54,7 +61,9 @@ const firstTurn = ["1 EXECUTION_START", "2 INPUT hello", "3 OUTPUT heard 1", "4 
 
 async function oneTurn(host: TestHost): Promise<SessionUid> {
   const session = await host.createSession();
-  await (await host.begin(session, ["hello"])).outcome;
+  await (
+    await host.begin(session, ["hello"])
+  ).outcome;
   return session;
 }
 
@@ -77,7 +86,9 @@ describe("Tail", () => {
   it("goes on without loss or repetition wherever an earlier one stopped", async () => {
     const { host, service } = bench();
     const session = await oneTurn(host);
-    await (await host.begin(session, ["hello"])).outcome;
+    await (
+      await host.begin(session, ["hello"])
+    ).outcome;
     const whole = await words(tail(service, session, { until: TailRequest_Until.HEAD }));
     for (let cut = 1; cut < whole.length; cut++) {
       const seen: string[] = [];
@@ -132,7 +143,9 @@ describe("Tail", () => {
     const stream = tail(service, session, {}, enough.signal);
     for (let count = 0; count < 5; count++) await stream.next();
     const next = stream.next();
-    await (await host.begin(session, ["more"])).outcome;
+    await (
+      await host.begin(session, ["more"])
+    ).outcome;
     expect(wordOf((await next).value as StreamItem)).toBe("5 EXECUTION_START");
     enough.abort(new HoldfastError("unavailable", "the server is shutting down"));
     await expect(words(stream)).rejects.toMatchObject({ code: "unavailable" });
@@ -217,8 +230,15 @@ describe("Verify", () => {
       if (at >= 0) bytes[at] = 0x48;
       return { ...record, bytes };
     };
-    expect(await spoiled((page) => page.map(byte))).toMatchObject({ intact: false, records: 2n, fault: { kind: ChainFault_Kind.CONTENT_HASH, seq: 3n } });
-    expect(await spoiled((page) => page.filter((record) => record.seq !== 2))).toMatchObject({ records: 1n, fault: { kind: ChainFault_Kind.SEQ, seq: 2n } });
+    expect(await spoiled((page) => page.map(byte))).toMatchObject({
+      intact: false,
+      records: 2n,
+      fault: { kind: ChainFault_Kind.CONTENT_HASH, seq: 3n },
+    });
+    expect(await spoiled((page) => page.filter((record) => record.seq !== 2))).toMatchObject({
+      records: 1n,
+      fault: { kind: ChainFault_Kind.SEQ, seq: 2n },
+    });
     expect(await spoiled((page) => page.slice(0, 3))).toMatchObject({ intact: false, records: 3n, fault: { kind: ChainFault_Kind.HEAD } });
     expect(await spoiled((page) => page.map((record) => ({ ...record, bytes: record.bytes.subarray(0, 9) })))).toMatchObject({
       records: 0n,
@@ -230,10 +250,16 @@ describe("Verify", () => {
     const { host, service } = bench(speak, (inner) => ({
       async get(session) {
         const row = await inner.get(session);
-        return row === undefined ? undefined : ({ ...row, projection: { ...row.projection, headHash: "0".repeat(64) } } satisfies SessionRow);
+        return row === undefined
+          ? undefined
+          : ({ ...row, projection: { ...row.projection, headHash: "0".repeat(64) } } satisfies SessionRow);
       },
     }));
-    expect(await verify(service, await oneTurn(host))).toMatchObject({ intact: false, records: 4n, fault: { kind: ChainFault_Kind.HEAD, seq: 4n } });
+    expect(await verify(service, await oneTurn(host))).toMatchObject({
+      intact: false,
+      records: 4n,
+      fault: { kind: ChainFault_Kind.HEAD, seq: 4n },
+    });
   });
 
   it("takes a store's word that its records are damaged as the answer, and other faults as errors", async () => {
@@ -246,7 +272,11 @@ describe("Verify", () => {
       }));
     const damaged = failing("data_loss");
     const session = await oneTurn(damaged.host);
-    expect(await verify(damaged.service, session)).toMatchObject({ intact: false, records: 2n, fault: { kind: ChainFault_Kind.UNREADABLE, seq: 3n } });
+    expect(await verify(damaged.service, session)).toMatchObject({
+      intact: false,
+      records: 2n,
+      fault: { kind: ChainFault_Kind.UNREADABLE, seq: 3n },
+    });
     const away = failing("unavailable");
     await expect(verify(away.service, await oneTurn(away.host))).rejects.toMatchObject({ code: "unavailable" });
   });

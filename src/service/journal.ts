@@ -18,7 +18,8 @@ import {
   type Head,
   type JournalStore,
 } from "../journal/index.ts";
-import type { Authorizer } from "../spi/index.ts";
+import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
+import { checkReplay } from "./check-replay.ts";
 import { accessSession, type SessionAccess } from "./access.ts";
 import type { CallContext, JournalService } from "./contract.ts";
 import { tail } from "./tail.ts";
@@ -27,6 +28,7 @@ import { tail } from "./tail.ts";
 export interface JournalServiceOptions {
   readonly journal: JournalStore;
   readonly controller: Controller;
+  readonly harnesses: HarnessCatalog;
   readonly authorizer: Authorizer;
   readonly ports: Ports;
 }
@@ -37,6 +39,7 @@ export function createJournalService(options: JournalServiceOptions): JournalSer
   return {
     tail: (request, context) => tail(host, request, context),
     verify: (request, context) => verify({ ...host, ports: options.ports }, request, context),
+    checkReplay: (request, context) => checkReplay(options, request, context),
   };
 }
 
@@ -77,7 +80,12 @@ function answerOf(verdict: ChainVerdict): VerifyResponse {
 function unreadable(sofar: ChainVerdict): VerifyResponse {
   if (sofar.kind === "broken") return answerOf(sofar);
   const seq = (sofar.head.seq + 1) as Seq;
-  const fault: ChainFault = { kind: "unreadable", seq, expected: "a record that the store can read", found: "the store says it is damaged" };
+  const fault: ChainFault = {
+    kind: "unreadable",
+    seq,
+    expected: "a record that the store can read",
+    found: "the store says it is damaged",
+  };
   return answerOf({ ...sofar, kind: "broken", fault });
 }
 

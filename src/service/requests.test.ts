@@ -1,11 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { HoldfastError, type ErrorCode } from "../base/index.ts";
-import {
-  CreateSessionRequestSchema,
-  ExecRequestSchema,
-  SessionSchema,
-} from "../gen/agentsessions/v1/session_pb.ts";
+import { CreateSessionRequestSchema, ExecRequestSchema, SessionSchema } from "../gen/agentsessions/v1/session_pb.ts";
 import { MessageSchema, type Part } from "../gen/agentsessions/v1/common_pb.ts";
 import { TailRequestSchema } from "../gen/holdfast/v1/journal_pb.ts";
 import { parseExec } from "./exec-request.ts";
@@ -44,7 +40,8 @@ function refusal(parse: () => unknown): { code: ErrorCode; field: string | undef
 
 const ofSession = (session: MessageInitShape<typeof SessionSchema>) =>
   refusal(() => parseCreateSession(create(CreateSessionRequestSchema, { session: create(SessionSchema, session) }), LIMITS));
-const ofExec = (request: MessageInitShape<typeof ExecRequestSchema>) => refusal(() => parseExec(create(ExecRequestSchema, request), LIMITS));
+const ofExec = (request: MessageInitShape<typeof ExecRequestSchema>) =>
+  refusal(() => parseExec(create(ExecRequestSchema, request), LIMITS));
 const invalid = (field: string) => ({ code: "invalid_argument", field });
 const over = (field: string) => ({ code: "resource_exhausted", field });
 
@@ -102,7 +99,12 @@ describe("a session to be created", () => {
     ["subject", { identity: { subject: "1234" } }, { identity: { subject: "12345" } }, invalid("session.identity.subject")],
     ["origin's source", { origin: { source: "1234" } }, { origin: { source: "12345" } }, invalid("session.origin.source")],
     ["origin's uri", { origin: { uri: "1234" } }, { origin: { uri: "a\u0000" } }, invalid("session.origin.uri")],
-    ["origin's attributes", { origin: { attributes: { a: "" } } }, { origin: { attributes: { a: "", b: "" } } }, over("session.origin.attributes")],
+    [
+      "origin's attributes",
+      { origin: { attributes: { a: "" } } },
+      { origin: { attributes: { a: "", b: "" } } },
+      over("session.origin.attributes"),
+    ],
   ];
   for (const [what, taken, refused, expected] of edges) {
     it(`is bounded in its ${what}`, () => {
@@ -113,7 +115,8 @@ describe("a session to be created", () => {
 });
 
 describe("an Exec", () => {
-  const message = (parts: MessageInitShape<typeof MessageSchema>["parts"], role = "user") => create(MessageSchema, { role, parts: parts ?? [] });
+  const message = (parts: MessageInitShape<typeof MessageSchema>["parts"], role = "user") =>
+    create(MessageSchema, { role, parts: parts ?? [] });
   const text = message([{ part: { case: "text", value: { text: "x" } } }]);
 
   it("has a session by its uid, or none", () => {
@@ -170,7 +173,9 @@ describe("an Exec", () => {
     expect(withJson(6)).toBeUndefined();
     expect(withJson(7)).toEqual(invalid("inputs[0].parts[0].data.data"));
     const part = (depth: number): MessageInitShape<typeof MessageSchema>["parts"] =>
-      depth === 0 ? [{ part: { case: "text", value: { text: "x" } } }] : [{ part: { case: "reasoning", value: { summary: part(depth - 1) as Part[] } } }];
+      depth === 0
+        ? [{ part: { case: "text", value: { text: "x" } } }]
+        : [{ part: { case: "reasoning", value: { summary: part(depth - 1) as Part[] } } }];
     expect(ofExec({ inputs: [message(part(3))] })).toBeUndefined();
     expect(ofExec({ inputs: [message(part(4))] })?.code).toBe("invalid_argument");
   });
@@ -191,7 +196,8 @@ describe("an Exec", () => {
 
 describe("a Tail", () => {
   it("begins at a seq that can be and ends in one of three ways", () => {
-    const tail = (request: MessageInitShape<typeof TailRequestSchema>) => refusal(() => parseTail(create(TailRequestSchema, { session: "s", ...request })));
+    const tail = (request: MessageInitShape<typeof TailRequestSchema>) =>
+      refusal(() => parseTail(create(TailRequestSchema, { session: "s", ...request })));
     expect(tail({ fromSeq: 0n })).toBeUndefined();
     expect(tail({ fromSeq: -1n })).toEqual(invalid("from_seq"));
     expect(tail({ until: 2 })).toBeUndefined();

@@ -128,7 +128,9 @@ describe("CreateSession", () => {
       code: "invalid_argument",
       field: "session.harness",
     });
-    await expect(sessions.createSession(createRequest({ harness: "other" }), context)).rejects.toMatchObject({ code: "failed_precondition" });
+    await expect(sessions.createSession(createRequest({ harness: "other" }), context)).rejects.toMatchObject({
+      code: "failed_precondition",
+    });
   });
 });
 
@@ -191,7 +193,7 @@ describe("ListSessions", () => {
     expect(first.uids.length).toBeGreaterThan(0);
     expect(first.uids.length).toBeLessThan(6);
     const rest: string[] = [];
-    for (let { next } = first; next !== ""; ) {
+    for (let { next } = first; next !== "";) {
       const more = await page(sessions, { pageSize: 6, pageToken: next });
       rest.push(...more.uids);
       next = more.next;
@@ -256,7 +258,8 @@ describe("Cancel", () => {
   it("ends the running turn as CANCELED, for the caller's reason or USER", async () => {
     for (const reason of ["", "USER", "TIMEOUT", "INTERNAL"]) {
       const { sessions, host } = bench({
-        run: (_start, _sink, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+        run: (_start, _sink, { signal }) =>
+          new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
       });
       const session = await host.createSession();
       await host.begin(session, ["wait"]);
@@ -297,8 +300,11 @@ describe("Replay", () => {
   it("delivers the range, both ends included, and nothing past the head", async () => {
     const { sessions, host } = bench({ run: async (_start, sink) => sink.output("one") });
     const session = await host.createSession();
-    await (await host.begin(session, ["hello"])).outcome;
-    const range = (fromSeq: bigint, toSeq: bigint) => seqs(sessions.replay(create(ReplayRequestSchema, { session, fromSeq, toSeq }), context));
+    await (
+      await host.begin(session, ["hello"])
+    ).outcome;
+    const range = (fromSeq: bigint, toSeq: bigint) =>
+      seqs(sessions.replay(create(ReplayRequestSchema, { session, fromSeq, toSeq }), context));
     expect(await range(0n, 0n)).toEqual([1, 2, 3, 4]);
     expect(await range(1n, 0n)).toEqual([1, 2, 3, 4]);
     expect(await range(2n, 3n)).toEqual([2, 3]);

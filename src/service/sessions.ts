@@ -17,6 +17,7 @@ import type { CallContext, SessionsService } from "./contract.ts";
 import { createFrom, seedOf, type SessionDefaults } from "./creation.ts";
 import { exec, type ExecContext } from "./exec.ts";
 import { parseCancel } from "./exec-request.ts";
+import { fork, resume, suspend } from "./lifecycle.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { pageToken, parseListSessions } from "./list-request.ts";
 import { parseReplay } from "./read-request.ts";
@@ -63,6 +64,12 @@ export function createSessionsService(options: ServiceOptions): SessionsService 
       await accessSession(host, "session.cancel", asked.session, "session", context);
       return sessionOf(await host.controller.cancel(asked));
     },
+
+    suspend: (request, context) => suspend(host, request, context),
+
+    resume: (request, context) => resume(host, request, context),
+
+    fork: (request, context) => fork(host, request, context),
 
     exec: (request, context) => exec(host, request, context),
 

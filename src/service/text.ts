@@ -36,11 +36,7 @@ export function labelsOf(labels: Readonly<Record<string, string>>, field: string
 }
 
 /** Annotations: larger texts that nobody selects by, line breaks included. */
-export function annotationsOf(
-  annotations: Readonly<Record<string, string>>,
-  field: string,
-  limits: ServiceLimits,
-): Record<string, string> {
+export function annotationsOf(annotations: Readonly<Record<string, string>>, field: string, limits: ServiceLimits): Record<string, string> {
   const entries = Object.entries(annotations);
   refuseMany(entries.length, limits.annotationsMax, field, "annotations");
   let bytes = 0;

@@ -33,7 +33,12 @@ describe("the limits of a connection", () => {
     client.on("error", () => undefined);
     onTestFinished(() => client.destroy());
     const outcomes = [1, 2, 3].map(() => {
-      const call = client.request({ ":method": "POST", ":path": "/holdfast.v1.Journal/Tail", "content-type": "application/grpc", te: "trailers" });
+      const call = client.request({
+        ":method": "POST",
+        ":path": "/holdfast.v1.Journal/Tail",
+        "content-type": "application/grpc",
+        te: "trailers",
+      });
       call.end(Buffer.alloc(5));
       return new Promise<string>((resolve) => {
         call.once("data", () => resolve("served"));

@@ -2,6 +2,7 @@
 
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ExecUpdateSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { TurnCheckSchema, type TurnCheck } from "../../gen/holdfast/v1/replay_pb.ts";
 import { wrapRecord } from "../../grpc/index.ts";
 import type { StoredRecord } from "../../journal/index.ts";
 import type { StreamItem } from "../../service/contract.ts";
@@ -23,4 +24,9 @@ export function* updateBytes(item: StreamItem): Generator<Uint8Array> {
 /** The records of a page, as they are stored. */
 export function* recordBytes(page: readonly StoredRecord[]): Generator<Uint8Array> {
   for (const record of page) yield record.bytes;
+}
+
+/** How one turn replayed. */
+export function* checkBytes(check: TurnCheck): Generator<Uint8Array> {
+  yield toBinary(TurnCheckSchema, check);
 }

@@ -1,13 +1,18 @@
 import { create } from "@bufbuild/protobuf";
 import type { Client } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { Health as HealthProtocol, HealthCheckRequestSchema, HealthCheckResponse_ServingStatus } from "../../gen/grpc/health/v1/health_pb.ts";
+import {
+  Health as HealthProtocol,
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus,
+} from "../../gen/grpc/health/v1/health_pb.ts";
 import { clientMethod, errorOfStatus } from "../../grpc/index.ts";
 import { ask, openDoor, stream } from "../../../e2e/support/grpc-door.ts";
 import { SERVICES } from "./server.ts";
 
 describe("health", () => {
-  const check = (client: Client, service: string) => ask(client, HealthProtocol.method.check, create(HealthCheckRequestSchema, { service }));
+  const check = (client: Client, service: string) =>
+    ask(client, HealthProtocol.method.check, create(HealthCheckRequestSchema, { service }));
   const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
 
   it("is asked without a token, for the server and each of its services", async () => {

@@ -21,7 +21,8 @@ export function createHealthService(health: Health, services: readonly string[])
   const known = new Set(["", ...services]);
   return {
     async check({ service }) {
-      if (!known.has(service)) throw new HoldfastError("not_found", "service: this server has no service of this name", { field: "service" });
+      if (!known.has(service))
+        throw new HoldfastError("not_found", "service: this server has no service of this name", { field: "service" });
       return answer(statusOfState(health.state));
     },
 

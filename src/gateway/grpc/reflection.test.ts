@@ -99,7 +99,8 @@ async function converse(client: Client, method: MethodDesc<DescMessage, DescMess
   return answers;
 }
 
-const question = (messageRequest: Question) => toBinary(ServerReflectionRequestSchema, create(ServerReflectionRequestSchema, { messageRequest }));
+const question = (messageRequest: Question) =>
+  toBinary(ServerReflectionRequestSchema, create(ServerReflectionRequestSchema, { messageRequest }));
 
 describe("the reflection services", () => {
   for (const service of [ServerReflection, ServerReflectionAlpha]) {

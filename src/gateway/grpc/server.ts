@@ -13,7 +13,7 @@ import type { JournalService, SessionsService } from "../../service/contract.ts"
 import { GATEWAY_LIMITS } from "../limits.ts";
 import { OpenCalls, type CallOptions } from "./calls.ts";
 import { ServedFiles } from "./files.ts";
-import { recordBytes, updateBytes } from "./frames.ts";
+import { checkBytes, recordBytes, updateBytes } from "./frames.ts";
 import { createHealthService, healthBytes } from "./health.ts";
 import { serveReflection } from "./reflection.ts";
 import { serveStream } from "./streaming.ts";
@@ -120,6 +120,9 @@ function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedS
     ListSessions: serveUnary(calls, method.listSessions, (request, context) => sessions.listSessions(request, context)),
     DeleteSession: serveUnary(calls, method.deleteSession, (request, context) => sessions.deleteSession(request, context)),
     Cancel: serveUnary(calls, method.cancel, (request, context) => sessions.cancel(request, context)),
+    Suspend: serveUnary(calls, method.suspend, (request, context) => sessions.suspend(request, context)),
+    Resume: serveUnary(calls, method.resume, (request, context) => sessions.resume(request, context)),
+    Fork: serveUnary(calls, method.fork, (request, context) => sessions.fork(request, context)),
     Exec: serveStream(calls, method.exec, {
       open: (request, context) => sessions.exec(request, context),
       encode: updateBytes,
@@ -134,6 +137,10 @@ function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServ
   return {
     Tail: serveStream(calls, method.tail, { open: (request, context) => journal.tail(request, context), encode: updateBytes }),
     Verify: serveUnary(calls, method.verify, (request, context) => journal.verify(request, context)),
+    CheckReplay: serveStream(calls, method.checkReplay, {
+      open: (request, context) => journal.checkReplay(request, context),
+      encode: checkBytes,
+    }),
   };
 }
 

@@ -33,7 +33,11 @@ describe("a unary call over gRPC", () => {
           },
         },
       });
-      await expect(ask(client, Sessions.method.getSession, get)).rejects.toMatchObject({ code, message: "uid: é is wrong, 100 % of it", field: "uid" });
+      await expect(ask(client, Sessions.method.getSession, get)).rejects.toMatchObject({
+        code,
+        message: "uid: é is wrong, 100 % of it",
+        field: "uid",
+      });
     });
   }
 
@@ -68,10 +72,8 @@ describe("a unary call over gRPC", () => {
 
   it("is UNIMPLEMENTED where the contract has a method that this version does not serve", async () => {
     const { client } = await openDoor();
-    for (const method of [Sessions.method.approve, Sessions.method.suspend, Sessions.method.resume, Sessions.method.fork]) {
-      const refused = ask<DescMessage, DescMessage>(client, method, new Uint8Array());
-      await expect(refused).rejects.toMatchObject({ code: "unimplemented", message: expect.stringContaining(method.name) as string });
-    }
+    const refused = ask<DescMessage, DescMessage>(client, Sessions.method.approve, new Uint8Array());
+    await expect(refused).rejects.toMatchObject({ code: "unimplemented", message: expect.stringContaining("Approve") as string });
   });
 
   it("is UNAUTHENTICATED without the token and served with it", async () => {
@@ -85,7 +87,10 @@ describe("a unary call over gRPC", () => {
   });
 
   it("is RESOURCE_EXHAUSTED for more metadata or a larger request than is allowed", async () => {
-    const { client } = await openDoor({ sessions: { getSession: async () => session }, limits: { metadataBytesMax: 2_048, requestBytesMax: 1_000 } });
+    const { client } = await openDoor({
+      sessions: { getSession: async () => session },
+      limits: { metadataBytesMax: 2_048, requestBytesMax: 1_000 },
+    });
     const metadata = new Metadata();
     metadata.set("x-large", "x".repeat(1_700));
     await ask(client, Sessions.method.getSession, get, { metadata });

@@ -30,7 +30,12 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
   };
 }
 
-async function answer(calls: OpenCalls, open: OpenCall, callback: sendUnaryData<Uint8Array>, work: () => Promise<Uint8Array>): Promise<void> {
+async function answer(
+  calls: OpenCalls,
+  open: OpenCall,
+  callback: sendUnaryData<Uint8Array>,
+  work: () => Promise<Uint8Array>,
+): Promise<void> {
   try {
     const response = await work();
     if (open.finish()) callback(null, response);

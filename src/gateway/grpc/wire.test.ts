@@ -32,7 +32,13 @@ describe("a request's bytes", () => {
 
   it("may have fields that a newer client knows, groups too", () => {
     const bytes = bytesOf((writer) =>
-      writer.tag(2, WireType.Varint).int32(3).tag(900, WireType.LengthDelimited).string("new").tag(901, WireType.StartGroup).tag(901, WireType.EndGroup),
+      writer
+        .tag(2, WireType.Varint)
+        .int32(3)
+        .tag(900, WireType.LengthDelimited)
+        .string("new")
+        .tag(901, WireType.StartGroup)
+        .tag(901, WireType.EndGroup),
     );
     expect(decodeRequest(ListSessionsRequestSchema, bytes).pageSize).toBe(3);
   });
@@ -54,7 +60,9 @@ describe("a request's bytes", () => {
     const part = bytesOf((writer) => writer.tag(1, WireType.LengthDelimited).bytes(text));
     const message = bytesOf((writer) => writer.tag(2, WireType.LengthDelimited).bytes(part));
     const fine = toBinary(MessageSchema, create(MessageSchema, { role: "user" }));
-    const request = bytesOf((writer) => writer.tag(2, WireType.LengthDelimited).bytes(fine).tag(2, WireType.LengthDelimited).bytes(message));
+    const request = bytesOf((writer) =>
+      writer.tag(2, WireType.LengthDelimited).bytes(fine).tag(2, WireType.LengthDelimited).bytes(message),
+    );
     expect(refusal(() => decodeRequest(ExecRequestSchema, request))).toBe("inputs[1].parts[0].text.text: must be UTF-8");
     const entry = bytesOf((writer) => writer.tag(1, WireType.LengthDelimited).bytes(raw));
     const session = bytesOf((writer) => writer.tag(11, WireType.LengthDelimited).bytes(entry));

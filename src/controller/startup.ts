@@ -1,0 +1,76 @@
+/** What a host does with the turns that an earlier one left open. */
+
+import { toHoldfastError } from "../base/errors.ts";
+import type { Log } from "../base/ports.ts";
+import type { JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
+import type { Controller } from "./contract.ts";
+
+/** How interrupted turns are found and taken up. */
+export interface StartupOptions {
+  readonly journal: JournalStore;
+  readonly controller: Controller;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  /** Turns that are taken up at once. */
+  readonly concurrencyMax: number;
+}
+
+/** What came of the turns that were found open. */
+export interface StartupReport {
+  /** They went on, to whatever end. */
+  readonly resumed: number;
+  /** They may not go on here; the log says why, and Resume says it to whoever asks. */
+  readonly refused: number;
+  /** They wait for somebody: a decision, or a person who looks at their error. */
+  readonly left: number;
+}
+
+const PAGE_ROWS = 100;
+
+/**
+ * Resumes every interrupted turn that nobody runs, and resolves when all of them have stopped. A turn whose last word is an ERROR is
+ * left alone: what failed once would fail at every start. So is one that waits for a decision.
+ */
+export async function resumeInterrupted(options: StartupOptions): Promise<StartupReport> {
+  const report = { resumed: 0, refused: 0, left: 0 };
+  const working = new Set<Promise<void>>();
+  for await (const row of openTurns(options)) {
+    if (options.signal.aborted) break;
+    if (waits(row)) {
+      report.left += 1;
+      continue;
+    }
+    const work = resumeOne(options, row).then((went) => void (report[went] += 1));
+    working.add(work);
+    void work.finally(() => working.delete(work));
+    if (working.size >= options.concurrencyMax) await Promise.race(working);
+  }
+  await Promise.all(working);
+  return report;
+}
+
+function waits(row: SessionRow): boolean {
+  const turn = row.projection.openTurn;
+  return turn === undefined || turn.failed || turn.approvals.length > 0;
+}
+
+async function resumeOne({ controller, log }: StartupOptions, row: SessionRow): Promise<"resumed" | "refused"> {
+  try {
+    const { turn } = await controller.resume(row.seed.uid, undefined);
+    await turn?.outcome;
+    return "resumed";
+  } catch (error) {
+    log.log("warn", "an interrupted turn was not resumed", { session: row.seed.uid, code: toHoldfastError(error).code });
+    return "refused";
+  }
+}
+
+/** Sessions with a turn that nobody runs. Pages are read ahead of the work, so resumed sessions do not shift them. */
+async function* openTurns({ journal, signal }: StartupOptions): AsyncGenerator<SessionRow, void, undefined> {
+  let after: ListCursor | undefined;
+  do {
+    const page = await journal.list({ openTurn: true, after, limit: PAGE_ROWS, signal });
+    for (const row of page.rows) if (row.holder === undefined) yield row;
+    after = page.next;
+  } while (after !== undefined);
+}
