@@ -227,6 +227,15 @@ describe("a turn's stream", () => {
     expect(transport.requests.map(({ method }) => method)).toEqual(["Exec", "Tail", "Tail"]);
   });
 
+  it("is whole when its connection is lost after its END", async () => {
+    const transport = new ScriptedTransport({ Exec: [[session(), record(1), ended(2, "COMPLETED"), lost]] });
+    expect(await createClient({ transport }).sessions.exec({}, { reconnect: false }).finish()).toEqual({
+      kind: "ended",
+      state: "COMPLETED",
+    });
+    expect(transport.requests).toHaveLength(1);
+  });
+
   it("does not mistake another turn's END for its own", async () => {
     const transport = new ScriptedTransport({
       Exec: [[session(), record(5), lost]],

@@ -82,7 +82,10 @@ export class ExecStream implements AsyncIterable<StreamItem> {
     try {
       yield* this.#ask();
     } catch (error) {
-      if (!isConnectionLost(error) || this.#options.reconnect === false || this.#end !== undefined) throw error;
+      if (!isConnectionLost(error)) throw error;
+      // The connection went after the turn's last word had come: nothing is missing.
+      if (this.#end !== undefined) return;
+      if (this.#options.reconnect === false) throw error;
       // Without a record of the turn nobody can say whether it began.
       if (this.#executionId === undefined || this.sessionUid === undefined) throw error;
       yield* this.#pickUp(this.sessionUid);

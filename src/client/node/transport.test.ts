@@ -230,7 +230,7 @@ describe("the SDK over gRPC", () => {
       await steps[1].promise;
       await sink.output("three");
     });
-    const turn = client().sessions.exec({}, { reconnect: { delayMinMs: 1 } });
+    const turn = client().sessions.exec({}, { reconnect: { delayMinMs: 1, attemptsMax: 50 } });
     const seqs: bigint[] = [];
     for await (const item of turn) {
       if (item.kind !== "record") continue;
@@ -248,11 +248,11 @@ describe("the SDK over gRPC", () => {
     const { client, cut } = await bench(async (_, sink) => {
       for (let index = 0; index < 300; index++) await sink.output(`line ${index}`);
     });
+    // grpc-js has a wait of its own when a connection is cut before it stands; the attempts must outlast it.
+    const often = { delayMinMs: 1, delayMaxMs: 20, attemptsMax: 500 };
     const uid = (await client().sessions.create()).metadata!.uid;
-    const tail = client().journal.tail(uid, { reconnect: { delayMinMs: 1, delayMaxMs: 5 } });
-    const turn = client()
-      .session(uid)
-      .exec({}, { reconnect: { delayMinMs: 1, delayMaxMs: 5 } });
+    const tail = client().journal.tail(uid, { reconnect: often });
+    const turn = client().session(uid).exec({}, { reconnect: often });
     // A turn can be picked up from its first record on.
     for (let item = await turn[Symbol.asyncIterator]().next(); item.value?.kind !== "record";)
       item = await turn[Symbol.asyncIterator]().next();
