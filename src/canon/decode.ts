@@ -1,4 +1,4 @@
-/** Reading records back. The library's reader is fast enough (see `docs/design/`), so there is none of our own. */
+/** Reading records back. The library's reader takes about as long as hashing a record does, so there is none of our own. */
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";

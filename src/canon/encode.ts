@@ -318,9 +318,7 @@ function writeValue(value: JsonValue): void {
       return writer.bool((4 << 3) | VARINT, value);
     case "object":
       if (value === null) return writer.natural((1 << 3) | VARINT, 0);
-      return Array.isArray(value)
-        ? message(6, value, (values) => messages(1, values, writeValue))
-        : message(5, value, writeStruct);
+      return Array.isArray(value) ? message(6, value, (values) => messages(1, values, writeValue)) : message(5, value, writeStruct);
     default:
       throw invalidArgument("event", `holds a value of type ${typeof value}, which is no JSON`);
   }

@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
 import { MessageSchema, ToolChoiceSchema, ToolDefinitionSchema, type Message } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ModelRequest } from "../spi/model.ts";
-import { awkwardText, modelRequest } from "../testing/events.ts";
+import { awkwardText } from "../testing/awkward-values.ts";
+import { modelRequest } from "../testing/events.ts";
 import { goRequestJson } from "../testing/go-model-request.ts";
 import { compareUtf8 } from "./go-json.ts";
 import { inputHash, inputHashJson, type HashedRequest } from "./index.ts";
@@ -17,7 +18,10 @@ const said = (init: MessageInitShape<typeof MessageSchema>): Message => create(M
 const asks = (init: MessageInitShape<typeof MessageSchema>): HashedRequest => ({ model: "m", messages: [said(init)] });
 
 describe("the input hash of a model request", () => {
-  const vectors = JSON.parse(readFileSync(new URL("vectors/input-hash.json", import.meta.url), "utf8")) as { json: string; input_hash: string }[];
+  const vectors = JSON.parse(readFileSync(new URL("vectors/input-hash.json", import.meta.url), "utf8")) as {
+    json: string;
+    input_hash: string;
+  }[];
 
   it("reproduces the vector", () => {
     const request = { model: "echo", messages: [said({ role: "user", parts: [{ part: { case: "text", value: { text: "hello" } } }] })] };
@@ -51,14 +55,16 @@ describe("the input hash of a model request", () => {
   });
 
   it("writes what is absent as the contract says", () => {
-    expect(inputHashJson({ model: "", messages: [], params: {}, tools: [], toolChoice: undefined })).toBe('{"Model":"","Messages":null,"Params":null}');
+    expect(inputHashJson({ model: "", messages: [], params: {}, tools: [], toolChoice: undefined })).toBe(
+      '{"Model":"","Messages":null,"Params":null}',
+    );
     expect(inputHashJson(asks({}))).toBe('{"Model":"m","Messages":[{"Role":"","Parts":[]}],"Params":null}');
     expect(inputHashJson({ model: "m", messages: [], toolChoice: create(ToolChoiceSchema) })).toBe(
       '{"Model":"m","Messages":null,"Params":null,"ToolChoice":{"Mode":"","Name":""}}',
     );
-    expect(inputHashJson({ model: "m", messages: [], tools: [create(ToolDefinitionSchema), create(ToolDefinitionSchema, { inputSchema: {} })] })).toContain(
-      '"Tools":[{"Name":"","Description":"","InputSchema":null},{"Name":"","Description":"","InputSchema":{}}]',
-    );
+    expect(
+      inputHashJson({ model: "m", messages: [], tools: [create(ToolDefinitionSchema), create(ToolDefinitionSchema, { inputSchema: {} })] }),
+    ).toContain('"Tools":[{"Name":"","Description":"","InputSchema":null},{"Name":"","Description":"","InputSchema":{}}]');
   });
 
   it.each<readonly [MessageInitShape<typeof MessageSchema>, string]>([
@@ -101,11 +107,19 @@ describe("the input hash of a model request", () => {
 
   it.each<readonly [string, HashedRequest, string]>([
     ["NaN", asks({ parts: [{}, { part: { case: "data", value: { data: { a: [NaN] } } } }] }), "messages[0].parts[1].data.data.a[0]"],
-    ["an infinity in a schema", { model: "m", messages: [], tools: [create(ToolDefinitionSchema, { inputSchema: { max: Infinity } })] }, "tools[0].input_schema.max"],
+    [
+      "an infinity in a schema",
+      { model: "m", messages: [], tools: [create(ToolDefinitionSchema, { inputSchema: { max: Infinity } })] },
+      "tools[0].input_schema.max",
+    ],
     ["a lone surrogate", asks({ parts: [{ part: { case: "text", value: { text: "\ud800" } } }] }), "messages[0].parts[0].text.text"],
     ["a lone surrogate in params", { model: "m", messages: [], params: { p: "\ud800" } }, "params.p"],
     ["a lone surrogate in the model", { model: "\ud800", messages: [] }, "model"],
-    ["an unsafe integer in tool arguments", asks({ parts: [{ part: { case: "toolCall", value: { args: { n: 2 ** 53 } } } }] }), "messages[0].parts[0].tool_call.args.n"],
+    [
+      "an unsafe integer in tool arguments",
+      asks({ parts: [{ part: { case: "toolCall", value: { args: { n: 2 ** 53 } } } }] }),
+      "messages[0].parts[0].tool_call.args.n",
+    ],
   ])("is refused for %s, with the field path", (_, request, field) => {
     const refusal = ((): unknown => {
       try {

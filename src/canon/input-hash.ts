@@ -64,7 +64,8 @@ export function inputHashJson(request: HashedRequest): string {
   const at = Path.root("", EVENT_DEPTH);
   const { messages, tools, toolChoice } = request;
   let text = `{"Model":${goString(request.model, at, "model")},"Messages":`;
-  text += messages.length === 0 ? "null" : `[${messages.map((message, index) => messageJson(message, at.child("messages", index))).join(",")}]`;
+  text +=
+    messages.length === 0 ? "null" : `[${messages.map((message, index) => messageJson(message, at.child("messages", index))).join(",")}]`;
   text += `,"Params":${goStringMap(request.params, at, "params")}`;
   if (tools !== undefined && tools.length > 0) {
     text += `,"Tools":[${tools.map((tool, index) => toolDefinitionJson(tool, at.child("tools", index))).join(",")}]`;

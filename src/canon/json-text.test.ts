@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonical } from "../testing/canonical-reference.ts";
-import { awkwardNumber, awkwardText, jsonObject } from "../testing/events.ts";
+import { awkwardNumber, awkwardText, jsonObject } from "../testing/awkward-values.ts";
 import { canonicalJson } from "./index.ts";
 import { base64, isTimestampInRange, numberText, stringText, timestampText } from "./json-text.ts";
 

@@ -195,12 +195,18 @@ function partFields(): TextField[] {
     ["reasoning.provider", (provider) => ({ case: "reasoning", value: { provider } })],
     ["reasoning.model_id", (modelId) => ({ case: "reasoning", value: { modelId } })],
     ["reasoning.opaque_uri", (value) => ({ case: "reasoning", value: { opaque: { case: "opaqueUri", value } } })],
-    ["reasoning.summary[0].text.text", (text) => ({ case: "reasoning", value: { summary: [{ part: { case: "text", value: { text } } }] } })],
+    [
+      "reasoning.summary[0].text.text",
+      (text) => ({ case: "reasoning", value: { summary: [{ part: { case: "text", value: { text } } }] } }),
+    ],
     ["reasoning.item_id", (itemId) => ({ case: "reasoning", value: { itemId } })],
     ["reasoning.validity_scope", (validityScope) => ({ case: "reasoning", value: { validityScope } })],
     ["reasoning.opaque_digest", (opaqueDigest) => ({ case: "reasoning", value: { opaqueDigest } })],
     ["tool_call.id", (id) => ({ case: "toolCall", value: { id } })],
-    ["tool_result.content[0].text.text", (text) => ({ case: "toolResult", value: { content: [{ part: { case: "text", value: { text } } }] } })],
+    [
+      "tool_result.content[0].text.text",
+      (text) => ({ case: "toolResult", value: { content: [{ part: { case: "text", value: { text } } }] } }),
+    ],
   ];
   return arms.map(([field, arm]): TextField => {
     return [`message.parts[0].${field}`, (text) => ({ body: { case: "message", value: { parts: [{ part: arm(text) }] } } })];

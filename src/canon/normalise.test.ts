@@ -146,10 +146,19 @@ function droppedOf(fields: Readonly<Record<string, unknown>>): string[] {
 describe("what is normalised to the absent form", () => {
   const cases: readonly (readonly [name: string, init: EventInit, text: string])[] = [
     ["an actor without a field set", { actor: {} }, "{}"],
-    ["a data part without data", { body: { case: "message", value: { parts: [{ part: { case: "data", value: {} } }] } } }, '{"message":{"parts":[{}]}}'],
+    [
+      "a data part without data",
+      { body: { case: "message", value: { parts: [{ part: { case: "data", value: {} } }] } } },
+      '{"message":{"parts":[{}]}}',
+    ],
     [
       "empty bytes of a file",
-      { body: { case: "message", value: { parts: [{ part: { case: "file", value: { source: { case: "bytes", value: new Uint8Array() } } } }] } } },
+      {
+        body: {
+          case: "message",
+          value: { parts: [{ part: { case: "file", value: { source: { case: "bytes", value: new Uint8Array() } } } }] },
+        },
+      },
       '{"message":{"parts":[{"file":{}}]}}',
     ],
     [
@@ -159,12 +168,19 @@ describe("what is normalised to the absent form", () => {
     ],
     [
       "empty opaque bytes",
-      { body: { case: "message", value: { parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueBytes", value: new Uint8Array() } } } }] } } },
+      {
+        body: {
+          case: "message",
+          value: { parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueBytes", value: new Uint8Array() } } } }] },
+        },
+      },
       '{"message":{"parts":[{"reasoning":{}}]}}',
     ],
     [
       "an empty opaque uri",
-      { body: { case: "message", value: { parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueUri", value: "" } } } }] } } },
+      {
+        body: { case: "message", value: { parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueUri", value: "" } } } }] } },
+      },
       '{"message":{"parts":[{"reasoning":{}}]}}',
     ],
     ["the zero time of year 1", { ts: { seconds: -62_135_596_800n, nanos: 0 } }, "{}"],
@@ -196,8 +212,14 @@ describe("what is normalised to the absent form", () => {
       [{ body: { case: "end", value: { error: {} } } }, '{"end":{"error":{}}}'],
       [{ body: { case: "executionStart", value: { inputCount: 0n } } }, '{"execution_start":{"input_count":"0"}}'],
       [{ body: { case: "tool", value: { args: {} } } }, '{"tool":{"args":{}}}'],
-      [{ body: { case: "message", value: { parts: [{}, { part: { case: "text", value: {} } }] } } }, '{"message":{"parts":[{},{"text":{}}]}}'],
-      [{ body: { case: "message", value: { parts: [{ part: { case: "data", value: { data: {} } } }] } } }, '{"message":{"parts":[{"data":{"data":{}}}]}}'],
+      [
+        { body: { case: "message", value: { parts: [{}, { part: { case: "text", value: {} } }] } } },
+        '{"message":{"parts":[{},{"text":{}}]}}',
+      ],
+      [
+        { body: { case: "message", value: { parts: [{ part: { case: "data", value: { data: {} } } }] } } },
+        '{"message":{"parts":[{"data":{"data":{}}}]}}',
+      ],
       [{ ts: {} }, '{"ts":"1970-01-01T00:00:00Z"}'],
       [{ ts: { seconds: -62_135_596_800n, nanos: 1 } }, '{"ts":"0001-01-01T00:00:00.000000001Z"}'],
       [{ actor: { issuer: "i" } }, '{"actor":{"issuer":"i"}}'],
@@ -246,6 +268,12 @@ describe("messages, calls and results on their own", () => {
     expect(refusedField(() => normaliseMessage(wrong, "inputs[2]"))).toBe("inputs[2].parts[0].text.text");
     expect(refusedField(() => normaliseToolCall(create(ToolCallSchema, { args: { n: 1e300 } })))).toBe("tool.args.n");
     expect(refusedField(() => normaliseToolResult(create(ToolResultSchema, { output: { n: NaN } })))).toBe("result.output.n");
+  });
+
+  it("are refused for a lone surrogate", () => {
+    expect(refusedField(() => normaliseMessage(create(MessageSchema, { role: "\ud800" })))).toBe("message.role");
+    expect(refusedField(() => normaliseToolCall(create(ToolCallSchema, { tool: "\ud800" })))).toBe("tool.tool");
+    expect(refusedField(() => normaliseToolResult(create(ToolResultSchema, { error: "\ud800" })))).toBe("result.error");
   });
 });
 

@@ -64,7 +64,12 @@ function reportsOn(texts: readonly string[]): Report[] {
     });
     const { out, error } = run(["--json", ...files]);
     expect(error).toBe("");
-    reports.push(...out.trimEnd().split("\n").map((line) => JSON.parse(line) as Report));
+    reports.push(
+      ...out
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Report),
+    );
   }
   return reports;
 }
@@ -99,7 +104,12 @@ describe.skipIf(!hasPython)(`the standalone verifier on an intact journal${why}`
   });
 
   it("accepts JSON lines, a list, an object with records, from a file or from standard input", () => {
-    const texts = [lines(sample), JSON.stringify(sample, null, 2), JSON.stringify({ about: "a journal", records: sample }), lines(sample).trimEnd()];
+    const texts = [
+      lines(sample),
+      JSON.stringify(sample, null, 2),
+      JSON.stringify({ about: "a journal", records: sample }),
+      lines(sample).trimEnd(),
+    ];
     for (const text of texts) expect(reportOn(text)).toMatchObject({ status: 0, verdict: "intact", records: 14, head, faults: [] });
     expect(reportsOn(texts).map(({ verdict }) => verdict)).toEqual(["intact", "intact", "intact", "intact"]);
     expect(reportOn(JSON.stringify(sample[0]))).toMatchObject({ status: 0, records: 1 });
@@ -114,7 +124,8 @@ describe.skipIf(!hasPython)(`the standalone verifier on an intact journal${why}`
   it("accepts numbers as other writers print them, where they are the same numbers", () => {
     const text = lines(exported(chainOf(sampleEvents().slice(4, 5))));
     expect(text).toContain('"days":2,');
-    for (const same of ["2.0", "2e0", "0.2E1", "2.000"]) expect(reportOn(text.replace('"days":2,', `"days":${same},`)).verdict).toBe("intact");
+    for (const same of ["2.0", "2e0", "0.2E1", "2.000"])
+      expect(reportOn(text.replace('"days":2,', `"days":${same},`)).verdict).toBe("intact");
   });
 
   it("accepts the first record's empty prev_hash written or left out, and a child that begins with its parent's records", () => {
@@ -204,7 +215,13 @@ describe.skipIf(!hasPython)(`the standalone verifier on a journal that was tampe
       { actor: null },
     ];
     expect(verdicts(wrong)).toEqual(wrong.map((form) => [form, "broken", ["unreadable"]]));
-    const right: JsonObject[] = [{}, { actor: {} }, { kind: 99 }, { message: { parts: [{}, { file: { bytes: "" } }] } }, { execution_start: { input_count: "0" } }];
+    const right: JsonObject[] = [
+      {},
+      { actor: {} },
+      { kind: 99 },
+      { message: { parts: [{}, { file: { bytes: "" } }] } },
+      { execution_start: { input_count: "0" } },
+    ];
     expect(verdicts(right)).toEqual(right.map((form) => [form, "intact", []]));
   });
 
@@ -277,7 +294,10 @@ function* doubledKeys(): Generator<{ readonly name: string; readonly text: strin
       const other = `${member.slice(0, member.indexOf(":") + 1)}"other"`;
       for (const doubled of [`${other},${member}`, `${member},${other}`, `${member},${member}`]) {
         const text = line.slice(0, start) + doubled + line.slice(end);
-        yield { name: `record ${index + 1}: ${doubled.slice(0, 60)}`, text: lines(sample.slice(0, index)) + `${text}\n` + lines(sample.slice(index + 1)) };
+        yield {
+          name: `record ${index + 1}: ${doubled.slice(0, 60)}`,
+          text: lines(sample.slice(0, index)) + `${text}\n` + lines(sample.slice(index + 1)),
+        };
       }
     }
   }
@@ -306,7 +326,17 @@ function membersOf(line: string): [start: number, end: number][] {
 describe.skipIf(!hasPython)(`the standalone verifier${why}`, () => {
   it("needs nothing but Python's standard library", () => {
     const imports = readFileSync(VERIFIER, "utf8").match(/^(?:import|from) (\w+)/gm);
-    expect(imports?.map((line) => line.split(" ")[1])).toEqual(["argparse", "base64", "binascii", "calendar", "hashlib", "json", "re", "sys", "decimal"]);
+    expect(imports?.map((line) => line.split(" ")[1])).toEqual([
+      "argparse",
+      "base64",
+      "binascii",
+      "calendar",
+      "hashlib",
+      "json",
+      "re",
+      "sys",
+      "decimal",
+    ]);
     expect(spawnSync(python, ["-I", "-S", VERIFIER, HELLO]).status).toBe(0);
   });
 });

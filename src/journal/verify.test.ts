@@ -27,14 +27,21 @@ function faultOf(records: Iterable<VerifiableRecord>, expectedHead?: Head): Extr
   return expect.fail("the chain was called intact");
 }
 
-const helloJournal = JSON.parse(readFileSync(new URL("../canon/vectors/journal-hello.json", import.meta.url), "utf8")) as { records: JsonValue[] };
+const helloJournal = JSON.parse(readFileSync(new URL("../canon/vectors/journal-hello.json", import.meta.url), "utf8")) as {
+  records: JsonValue[];
+};
 const hello = helloJournal.records.map((record) => fromJson(LogRecordSchema, record));
 
 describe("an intact chain", () => {
   it("is another implementation's journal, as messages and as bytes", () => {
     const head = { seq: 4 as Seq, hash: "1b0f72670340a5c139b39a2922bca9fa202e191a4d610f2211f53a501f3ab5fa" };
     expect(verify(hello, head)).toEqual({ kind: "intact", records: 4, head });
-    expect(verify(hello.map((record) => toBinary(LogRecordSchema, record)), head)).toEqual({ kind: "intact", records: 4, head });
+    expect(
+      verify(
+        hello.map((record) => toBinary(LogRecordSchema, record)),
+        head,
+      ),
+    ).toEqual({ kind: "intact", records: 4, head });
   });
 
   it("is any chain that was sealed from normalised events, with its head", () => {
@@ -43,7 +50,12 @@ describe("an intact chain", () => {
         const records = chainOf(events);
         const head = headOf(records);
         expect(verify(records, head)).toEqual({ kind: "intact", records: records.length, head });
-        expect(verify(records.map(({ bytes }) => decodeLogRecord(bytes)), head).kind).toBe("intact");
+        expect(
+          verify(
+            records.map(({ bytes }) => decodeLogRecord(bytes)),
+            head,
+          ).kind,
+        ).toBe("intact");
       }),
       { seed: 51, numRuns: 2000 },
     );
@@ -171,15 +183,36 @@ describe("a fault", () => {
   it.each<readonly [string, VerifiableRecord, string]>([
     ["bytes that are no record", new Uint8Array([0x12, 1, 0xff]), "it is no LogRecord"],
     ["bytes that are cut off", sample[0]!.bytes.subarray(0, 40), "it ends in the middle of a field"],
-    ["bytes with an unknown field", Buffer.concat([sample[0]!.bytes, Buffer.from([15 << 3, 1])]), "it holds a field that this version does not know"],
+    [
+      "bytes with an unknown field",
+      Buffer.concat([sample[0]!.bytes, Buffer.from([15 << 3, 1])]),
+      "it holds a field that this version does not know",
+    ],
     ["a record without an event", create(LogRecordSchema, { seq: 1n }), "it holds no event"],
     ["a message with an unknown field", withUnknown(records[0]!), "it holds a field that this version does not know"],
-    ["a NaN", create(LogRecordSchema, { seq: 1n, event: { body: { case: "tool", value: { args: { n: NaN } } } } }), "it has no canonical form"],
+    [
+      "a NaN",
+      create(LogRecordSchema, { seq: 1n, event: { body: { case: "tool", value: { args: { n: NaN } } } } }),
+      "it has no canonical form",
+    ],
     ["a time out of range", create(LogRecordSchema, { seq: 1n, event: { ts: { seconds: 2n ** 60n } } }), "it has no canonical form"],
-    ["a row of another kind than its bytes", { ...sample[0]!, kind: EventKind.EVENT_END }, "the store's kind or fence for it differs from its bytes"],
-    ["a row of another fence than its bytes", { ...sample[0]!, fence: 4 as Fence }, "the store's kind or fence for it differs from its bytes"],
+    [
+      "a row of another kind than its bytes",
+      { ...sample[0]!, kind: EventKind.EVENT_END },
+      "the store's kind or fence for it differs from its bytes",
+    ],
+    [
+      "a row of another fence than its bytes",
+      { ...sample[0]!, fence: 4 as Fence },
+      "the store's kind or fence for it differs from its bytes",
+    ],
   ])("tells %s", (_, record, found) => {
-    expect(faultOf([record])).toEqual({ kind: "unreadable", seq: 1, expected: "a record that can be read and has a canonical form", found });
+    expect(faultOf([record])).toEqual({
+      kind: "unreadable",
+      seq: 1,
+      expected: "a record that can be read and has a canonical form",
+      found,
+    });
   });
 
   it("tells a row whose seq or hash is not the one of its bytes", () => {

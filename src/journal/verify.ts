@@ -170,9 +170,12 @@ function holdsUnknown(value: unknown): boolean {
 
 /** A Struct may have a key of that name, but no bytes in it. */
 function isUnknownFields(value: unknown): boolean {
-  return Array.isArray(value) && value.some((field: unknown) => {
-    return typeof field === "object" && field !== null && "data" in field && field.data instanceof Uint8Array;
-  });
+  return (
+    Array.isArray(value) &&
+    value.some((field: unknown) => {
+      return typeof field === "object" && field !== null && "data" in field && field.data instanceof Uint8Array;
+    })
+  );
 }
 
 function headFault(head: Head, expected: Head): ChainFault | undefined {

@@ -44,7 +44,15 @@ function printGo(value: GoValue): string {
 }
 
 function printGoString(text: string): string {
-  const short: Readonly<Record<number, string>> = { 0x22: '\\"', 0x5c: "\\\\", 0x0a: "\\n", 0x0d: "\\r", 0x09: "\\t", 0x08: "\\b", 0x0c: "\\f" };
+  const short: Readonly<Record<number, string>> = {
+    0x22: '\\"',
+    0x5c: "\\\\",
+    0x0a: "\\n",
+    0x0d: "\\r",
+    0x09: "\\t",
+    0x08: "\\b",
+    0x0c: "\\f",
+  };
   let out = '"';
   for (const char of text) {
     const code = char.codePointAt(0)!;
@@ -94,8 +102,20 @@ function goRequest(request: ModelRequest): GoValue {
     ["Model", request.model],
     ["Messages", request.messages.length === 0 ? null : request.messages.map(goMessage)],
     ["Params", params.length === 0 ? null : new GoMap(params)],
-    ["Tools", tools.length === 0 ? undefined : tools.map((tool) => go(["Name", tool.name], ["Description", tool.description], ["InputSchema", orNull(tool.inputSchema, goStruct)]))],
-    ["ToolChoice", toolChoice === undefined ? undefined : go(["Mode", ["", "AUTO", "NONE", "REQUIRED"][toolChoice.mode] ?? ""], ["Name", toolChoice.name])],
+    [
+      "Tools",
+      tools.length === 0
+        ? undefined
+        : tools.map((tool) =>
+            go(["Name", tool.name], ["Description", tool.description], ["InputSchema", orNull(tool.inputSchema, goStruct)]),
+          ),
+    ],
+    [
+      "ToolChoice",
+      toolChoice === undefined
+        ? undefined
+        : go(["Mode", ["", "AUTO", "NONE", "REQUIRED"][toolChoice.mode] ?? ""], ["Name", toolChoice.name]),
+    ],
   );
 }
 

@@ -57,20 +57,34 @@ function sampleInits(): EventInit[] {
   const call = { id: "c1", tool: "weather", args, mediation: Mediation.REQUIRES_APPROVAL, idempotencyKey: "k1" };
   const receipt = { id: "c1", output: { celsius: -3.25 }, approvalRequestSeq: 6n, approvalDecisionSeq: 8n };
   const failed = { id: "c2", isError: true, error: "it failed", code: ToolResultCode.EXECUTOR_ERROR };
-  const large = { id: "c3", outputUri: "blob://x", outputDigest: "sha256:00", content: [{ part: { case: "text" as const, value: { text: "see file" } } }] };
+  const large = {
+    id: "c3",
+    outputUri: "blob://x",
+    outputDigest: "sha256:00",
+    content: [{ part: { case: "text" as const, value: { text: "see file" } } }],
+  };
   return [
     start(),
     { kind: EventKind.EVENT_INPUT, body: { case: "message", value: inputMessage() } },
-    { kind: EventKind.EVENT_MODEL_CALL, body: { case: "model", value: { model: "m", params: { temperature: "0" }, inputHash: "ab", id: "m1" } } },
+    {
+      kind: EventKind.EVENT_MODEL_CALL,
+      body: { case: "model", value: { model: "m", params: { temperature: "0" }, inputHash: "ab", id: "m1" } },
+    },
     { kind: EventKind.EVENT_OUTPUT, body: { case: "message", value: outputMessage(call) } },
     { kind: EventKind.EVENT_TOOL_CALL, body: { case: "tool", value: call } },
     { kind: EventKind.EVENT_APPROVAL_REQUEST, body: { case: "approval", value: { toolCallId: "c1", reason: "it costs money" } } },
     lifecycle(LifecycleKind.LIFECYCLE_SUSPEND),
-    { kind: EventKind.EVENT_APPROVAL_RESULT, body: { case: "approvalResult", value: { toolCallId: "c1", approved: true, reason: "fine", requestSeq: 6n } } },
+    {
+      kind: EventKind.EVENT_APPROVAL_RESULT,
+      body: { case: "approvalResult", value: { toolCallId: "c1", approved: true, reason: "fine", requestSeq: 6n } },
+    },
     { kind: EventKind.EVENT_TOOL_RESULT, body: { case: "result", value: receipt } },
     { kind: EventKind.EVENT_TOOL_RESULT, body: { case: "result", value: failed } },
     { kind: EventKind.EVENT_TOOL_RESULT, body: { case: "result", value: large } },
-    { kind: EventKind.EVENT_USAGE, body: { case: "usage", value: { model: "m", inputTokens: 12n, outputTokens: 2n ** 53n + 1n, reasoningTokens: 7n } } },
+    {
+      kind: EventKind.EVENT_USAGE,
+      body: { case: "usage", value: { model: "m", inputTokens: 12n, outputTokens: 2n ** 53n + 1n, reasoningTokens: 7n } },
+    },
     { kind: EventKind.EVENT_ERROR, body: { case: "error", value: { code: 14, description: "unavailable" } } },
     { kind: EventKind.EVENT_END, body: { case: "end", value: { state: "FAILED", error: { code: 13, description: "gave up" } } } },
   ];
@@ -80,7 +94,10 @@ function start(): EventInit {
   const config = new TextEncoder().encode('{"system_prompt":"be brief"}');
   return {
     kind: EventKind.EVENT_EXECUTION_START,
-    body: { case: "executionStart", value: { config, resumeFromSeq: 2n ** 53n + 1n, inputCount: 1n, harness: "chat", harnessVersion: "1.2.3" } },
+    body: {
+      case: "executionStart",
+      value: { config, resumeFromSeq: 2n ** 53n + 1n, inputCount: 1n, harness: "chat", harnessVersion: "1.2.3" },
+    },
   };
 }
 

@@ -88,12 +88,16 @@ export function* chainTamperings(records: readonly JsonObject[]): Generator<Tamp
     if (index < records.length - 1) yield { name: `${at} dropped`, records: records.toSpliced(index, 1) };
     yield { name: `${at} doubled`, records: records.toSpliced(index, 0, record) };
     if (index > 0) yield { name: `${at} moved to the front`, records: [record, ...records.toSpliced(index, 1)] };
-    if (index > 0) yield { name: `${at} swapped with the one before`, records: records.toSpliced(index - 1, 2, record, records[index - 1]!) };
+    if (index > 0)
+      yield { name: `${at} swapped with the one before`, records: records.toSpliced(index - 1, 2, record, records[index - 1]!) };
     yield { name: `a forged record before ${at}`, records: records.toSpliced(index, 0, forged(record)) };
     if (index < records.length - 1) {
       // Edited and hashed again, but the next record still links to what was there before.
       yield { name: `${at} edited and rehashed`, records: records.with(index, rehashed({ ...record, event: { execution_id: "forged" } })) };
-      yield { name: `${at} exchanged for another one's event`, records: records.with(index, rehashed({ ...record, event: records[index + 1]!["event"]! })) };
+      yield {
+        name: `${at} exchanged for another one's event`,
+        records: records.with(index, rehashed({ ...record, event: records[index + 1]!["event"]! })),
+      };
     }
   }
   if (records.length > 1) yield { name: "reversed", records: records.toReversed() };
