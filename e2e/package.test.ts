@@ -157,25 +157,6 @@ describe("an old Node", () => {
   );
 });
 
-describe("a package without its build", () => {
-  it("says how to get one", async () => {
-    const { exitCode, output } = await app.command(["node", "--input-type=module", "--eval", scriptBesideNoBuild(app.folder)]);
-    expect({ exitCode, output }).toEqual({
-      exitCode: 1,
-      output: "holdfast: the program has not been built; run `npm ci` in its folder first [not-built]\n",
-    });
-  });
-});
-
-/** A script that runs the bin from a folder beside which there is no dist. */
-function scriptBesideNoBuild(folder: string): string {
-  const bin = join(folder, "node_modules/holdfast/bin/holdfast.mjs");
-  return (
-    `import { cpSync, mkdirSync } from "node:fs"; mkdirSync("bare/bin", { recursive: true });` +
-    `cpSync(${JSON.stringify(bin)}, "bare/bin/holdfast.mjs"); await import(${JSON.stringify(join(folder, "bare/bin/holdfast.mjs"))});`
-  );
-}
-
 /** A Node of this machine that is too old for the package. */
 function oldNode(): string | undefined {
   return ["/usr/bin/node", "/usr/local/bin/node"].filter(existsSync).find((path) => {
