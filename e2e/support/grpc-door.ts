@@ -119,12 +119,12 @@ export function ask<Input extends DescMessage, Output extends DescMessage>(
 export function stream<Input extends DescMessage>(
   client: Client,
   method: MethodDesc<Input, DescMessage>,
-  request: MessageShape<Input>,
-  deadlineMs?: number,
+  request: MessageShape<Input> | Uint8Array,
+  { metadata = new Metadata(), deadlineMs }: { metadata?: Metadata; deadlineMs?: number } = {},
 ) {
   const { path, requestSerialize, responseDeserialize } = rawClientMethod(method);
   const options = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
-  return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), options);
+  return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata, options);
 }
 
 export async function collect(messages: AsyncIterable<unknown>): Promise<Uint8Array[]> {

@@ -125,7 +125,7 @@ describe("a server-streaming call over gRPC", () => {
         },
       },
     });
-    await expect(collect(stream(client, Journal.method.tail, create(TailRequestSchema), 60))).rejects.toMatchObject({
+    await expect(collect(stream(client, Journal.method.tail, create(TailRequestSchema), { deadlineMs: 60 }))).rejects.toMatchObject({
       code: "deadline_exceeded",
     });
   });
