@@ -6,5 +6,7 @@ import { HoldfastError } from "../base/errors.ts";
 export function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal === undefined || !signal.aborted) return;
   const { reason } = signal;
-  throw reason instanceof HoldfastError ? reason : new HoldfastError("cancelled", "the call was cancelled before it began", { cause: reason });
+  throw reason instanceof HoldfastError
+    ? reason
+    : new HoldfastError("cancelled", "the call was cancelled before it began", { cause: reason });
 }

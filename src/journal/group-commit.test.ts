@@ -106,27 +106,30 @@ describe("GroupCommit", () => {
     expect((await Promise.all(later)).map(({ kind }) => kind)).toEqual(["appended", "appended"]);
   });
 
-  it.each(["throws", "rejects"])("rejects a whole transaction when its write %s, tells nobody, and starts again from what is durable", async (how) => {
-    let fails = false;
-    let cleared = 0;
-    const fault = new HoldfastError("resource_exhausted", "full");
-    const write = () => {
-      if (!fails) return undefined;
-      if (how === "throws") throw fault;
-      return Promise.reject(fault);
-    };
-    const bench = await new Bench(write, { failed: () => void cleared++ }).withSession();
-    fails = true;
-    const asked = [append(1, 0), append(1, 1), append(1, 9)].map((request) => bench.commits.run((draft) => draft.append(request)));
-    bench.tick();
-    const results = await Promise.allSettled(asked);
-    expect(results.map((result) => result.status === "rejected" && result.reason === fault)).toEqual([true, true, true]);
-    expect([bench.notified, cleared, bench.states.get(A)?.projection.lastSeq]).toEqual([[], 1, 0]);
-    fails = false;
-    const again = bench.commits.run((draft) => draft.append(append(1, 0)));
-    bench.tick();
-    expect((await again).kind).toBe("appended");
-  });
+  it.each(["throws", "rejects"])(
+    "rejects a whole transaction when its write %s, tells nobody, and starts again from what is durable",
+    async (how) => {
+      let fails = false;
+      let cleared = 0;
+      const fault = new HoldfastError("resource_exhausted", "full");
+      const write = () => {
+        if (!fails) return undefined;
+        if (how === "throws") throw fault;
+        return Promise.reject(fault);
+      };
+      const bench = await new Bench(write, { failed: () => void cleared++ }).withSession();
+      fails = true;
+      const asked = [append(1, 0), append(1, 1), append(1, 9)].map((request) => bench.commits.run((draft) => draft.append(request)));
+      bench.tick();
+      const results = await Promise.allSettled(asked);
+      expect(results.map((result) => result.status === "rejected" && result.reason === fault)).toEqual([true, true, true]);
+      expect([bench.notified, cleared, bench.states.get(A)?.projection.lastSeq]).toEqual([[], 1, 0]);
+      fails = false;
+      const again = bench.commits.run((draft) => draft.append(append(1, 0)));
+      bench.tick();
+      expect((await again).kind).toBe("appended");
+    },
+  );
 
   it("hides what a writer throws that is no HoldfastError", async () => {
     const bench = await new Bench((draft) => {

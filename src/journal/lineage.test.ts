@@ -20,13 +20,24 @@ describe("segmentsOf", () => {
   });
 
   it("takes a forked session's first records from those who wrote them, oldest first", () => {
-    expect(segments(3, 1, 20)).toEqual([[1, 1, 10], [2, 11, 15], [3, 16, 20]]);
-    expect(segments(3, 9, 16)).toEqual([[1, 9, 10], [2, 11, 15], [3, 16, 16]]);
+    expect(segments(3, 1, 20)).toEqual([
+      [1, 1, 10],
+      [2, 11, 15],
+      [3, 16, 20],
+    ]);
+    expect(segments(3, 9, 16)).toEqual([
+      [1, 9, 10],
+      [2, 11, 15],
+      [3, 16, 16],
+    ]);
     expect(segments(3, 12, 13)).toEqual([[2, 12, 13]]);
   });
 
   it("skips those whose own records are beyond the fork", () => {
-    expect(segments(4, 1, 9)).toEqual([[1, 1, 7], [4, 8, 9]]);
+    expect(segments(4, 1, 9)).toEqual([
+      [1, 1, 7],
+      [4, 8, 9],
+    ]);
   });
 
   it("is empty for an empty range", () => {
@@ -42,7 +53,10 @@ describe("segmentsOf", () => {
     };
     expect(segments(100_000, 1, 100_001, deep).length).toBe(100_001);
     lookUps = 0;
-    expect(segments(100_000, 100_000, 100_001, deep)).toEqual([[99_999, 100_000, 100_000], [100_000, 100_001, 100_001]]);
+    expect(segments(100_000, 100_000, 100_001, deep)).toEqual([
+      [99_999, 100_000, 100_000],
+      [100_000, 100_001, 100_001],
+    ]);
     expect(lookUps).toBe(2);
   });
 });

@@ -29,7 +29,11 @@ describe("pagesOf", () => {
 
   it("fills pages across segments", () => {
     const pages = pagesOf([segment(1, 1, 3), segment(2, 4, 4), segment(3, 5, 10)], 4, reading(ten));
-    expect(seqs(pages)).toEqual([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]);
+    expect(seqs(pages)).toEqual([
+      [1, 2, 3, 4],
+      [5, 6, 7, 8],
+      [9, 10],
+    ]);
   });
 
   it("ends a page at its size in bytes, which one record may exceed", () => {

@@ -20,10 +20,14 @@ function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
       timer.cancel();
       reject(signal?.reason);
     };
-    const timer = arm(ms, () => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, true);
+    const timer = arm(
+      ms,
+      () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      },
+      true,
+    );
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }

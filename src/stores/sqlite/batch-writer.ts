@@ -7,6 +7,7 @@
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { openWriter, type WriterOptions } from "./connection.ts";
+import { rollBack } from "./schema.ts";
 import { STATEMENT_NAMES, STATEMENTS, VALUE_COUNTS, type WriteList } from "./statements.ts";
 
 /** Writes lists of statements on a connection of its own. */
@@ -76,6 +77,6 @@ export class BatchWriter {
 
   #abandon(): void {
     this.#isOpen = false;
-    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+    rollBack(this.#db);
   }
 }

@@ -37,7 +37,11 @@ describe("the writing connection", () => {
 
   it("is refused where it would keep less", () => {
     const db = openWriter({ path, fileBytesMax: undefined });
-    for (const weak of ["PRAGMA synchronous = NORMAL", "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL; PRAGMA journal_mode = MEMORY"]) {
+    for (const weak of [
+      "PRAGMA synchronous = NORMAL",
+      "PRAGMA synchronous = OFF",
+      "PRAGMA synchronous = FULL; PRAGMA journal_mode = MEMORY",
+    ]) {
       db.exec(weak);
       expect(codeOf(() => requireDurable(db))).toBe("failed_precondition");
     }

@@ -41,6 +41,7 @@ export function openWriter({ path, fileBytesMax }: WriterOptions): DatabaseSync 
     `);
     requireDurable(db);
     migrate(db);
+    requireWritable(db);
     if (fileBytesMax !== undefined) limitFile(db, fileBytesMax);
   });
 }
@@ -60,6 +61,11 @@ export function requireDurable(db: DatabaseSync): void {
   throw new HoldfastError("failed_precondition", "journal: this build of SQLite does not keep what it commits (WAL, synchronous=FULL)", {
     details: { synchronous, mode: String(mode) },
   });
+}
+
+/** SQLite opens a file that it may not write for reading, without a word. Only a statement that would write tells. */
+function requireWritable(db: DatabaseSync): void {
+  db.exec("DELETE FROM probes WHERE rowid < 0");
 }
 
 function opened(db: DatabaseSync, prepare: (db: DatabaseSync) => void): DatabaseSync {

@@ -75,6 +75,7 @@ function folderError(error: unknown): HoldfastError {
     case "EACCES":
     case "EPERM":
     case "EROFS":
+    case "ENOENT": // What Node says of a read-only disk when it is to make parents too.
       return new HoldfastError("failed_precondition", "data folder: cannot be made here; its parent must be writable", options);
     case "ENOSPC":
     case "EDQUOT":

@@ -95,7 +95,7 @@ export function migrate(db: DatabaseSync, steps: readonly string[] = MIGRATIONS)
       db.exec(steps[version - 1]!);
       db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${version}; COMMIT`);
     } catch (error) {
-      if (db.isTransaction) db.exec("ROLLBACK");
+      rollBack(db);
       throw error;
     }
   }
@@ -108,6 +108,20 @@ function requireJournal(db: DatabaseSync, version: number): void {
   throw new HoldfastError("failed_precondition", "journal: the file in the data folder is some other database; name another folder", {
     details: { applicationId, version },
   });
+}
+
+/** Ends a transaction that failed, if SQLite has not ended it by itself. */
+export function rollBack(db: DatabaseSync): void {
+  // Node tells from 22.16 on; before that, only trying does.
+  const told = "isTransaction" in db;
+  if (told && !db.isTransaction) return;
+  try {
+    db.exec("ROLLBACK");
+  } catch (error) {
+    if (!told) return;
+    const message = "journal: a change that failed could not be undone; changes are refused until the server is started again";
+    throw new HoldfastError("unavailable", message, { details: { lasts: true }, cause: error });
+  }
 }
 
 /** The number that a pragma or a query of one column answers; −1 where it answers none. */

@@ -145,7 +145,10 @@ describe.each(["inline", "worker"] as const)("a full file, written %s", (writer)
     await created(limited, "a");
     const { made, failure } = await appendUntilFailure(limited, "x".repeat(8 * KIB));
     expect(made).toBeGreaterThan(10);
-    expect(failure).toMatchObject({ code: "resource_exhausted", message: expect.stringMatching(/full; nothing of the change was kept/) as string });
+    expect(failure).toMatchObject({
+      code: "resource_exhausted",
+      message: expect.stringMatching(/full; nothing of the change was kept/) as string,
+    });
     await expect(limited.ready()).rejects.toMatchObject({ code: "resource_exhausted" });
     const together = ["a", "b"].map((text) => limited.append(appendAs("a", fence(0), [output(text.repeat(300 * KIB))])));
     for (const call of together) await expect(call).rejects.toMatchObject({ code: "resource_exhausted" });
@@ -205,7 +208,9 @@ describe("leases", () => {
 describe("the log", () => {
   it("tells of a fault without a payload, once", async () => {
     const lines: string[] = [];
-    const log = { log: (level: string, message: string, fields?: object) => void lines.push(JSON.stringify({ level, message, ...fields })) };
+    const log = {
+      log: (level: string, message: string, fields?: object) => void lines.push(JSON.stringify({ level, message, ...fields })),
+    };
     const store = await open({ fileBytesMax: 256 * KIB, log });
     await created(store, "a");
     await appendUntilFailure(store, "payload ".repeat(1_000));
@@ -219,7 +224,8 @@ describe("the log", () => {
 
 describe("an option that cannot be meant", () => {
   it("is INVALID_ARGUMENT", async () => {
-    for (const fileBytesMax of [0, -1, Number.NaN]) await expect(open({ fileBytesMax })).rejects.toMatchObject({ code: "invalid_argument" });
+    for (const fileBytesMax of [0, -1, Number.NaN])
+      await expect(open({ fileBytesMax })).rejects.toMatchObject({ code: "invalid_argument" });
     await (await open())[Symbol.asyncDispose]();
   });
 });

@@ -23,7 +23,10 @@ function records(...seqs: number[]): WriteList {
 
 function seqsInFile(): number[] {
   using db = new DatabaseSync(options().path, { readOnly: true });
-  return db.prepare("SELECT seq FROM records ORDER BY position").all().map(({ seq }) => Number(seq));
+  return db
+    .prepare("SELECT seq FROM records ORDER BY position")
+    .all()
+    .map(({ seq }) => Number(seq));
 }
 
 const LINKS: readonly (readonly [string, () => Promise<WriterLink>])[] = [

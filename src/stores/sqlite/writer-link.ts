@@ -63,7 +63,8 @@ class WorkerLink implements WriterLink {
   #gone: HoldfastError | undefined;
 
   constructor(options: WriterOptions) {
-    this.#worker = new Worker(workerUrl(), { workerData: options, name: "journal-writer" });
+    // The process's own flags may be for its own program alone, and would keep the thread from starting.
+    this.#worker = new Worker(workerUrl(), { workerData: options, name: "journal-writer", execArgv: [] });
     this.#worker.on("message", (response: WriterResponse) => this.#answered(response));
     this.#worker.on("error", (error) => this.#lost(error));
     this.#worker.on("exit", () => this.#lost(undefined));

@@ -100,7 +100,10 @@ export const FORK_CASES: CaseTable = {
     const middle = await pagesOf(test.store, { session: uid(`s${DEPTH}`), fromSeq: seq(100), toSeq: seq(103), pageRecordsMax: 2 });
     assert.deepEqual(
       middle.map((page) => textsOf(page)),
-      [["#9", "s50"], ["#9", "s51"]],
+      [
+        ["#9", "s50"],
+        ["#9", "s51"],
+      ],
     );
   },
 
@@ -114,7 +117,10 @@ export const FORK_CASES: CaseTable = {
     const asides = await store.readAsides({ session: uid("b") });
     assert.deepEqual(
       [...asides].map(([at, bytes]) => [at, [...bytes]]),
-      [[1, [0]], [2, [9]]],
+      [
+        [1, [0]],
+        [2, [9]],
+      ],
     );
   },
 

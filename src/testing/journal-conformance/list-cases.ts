@@ -3,7 +3,20 @@
 import assert from "node:assert/strict";
 import type { JournalStore, ListRequest } from "../../journal/index.ts";
 import type { CaseTable } from "./conformance.ts";
-import { append, approvalRequest, created, deletion, end, executionStart, forked, forkRequest, output, rejectsWith, toolResult, uid } from "./fixtures.ts";
+import {
+  append,
+  approvalRequest,
+  created,
+  deletion,
+  end,
+  executionStart,
+  forked,
+  forkRequest,
+  output,
+  rejectsWith,
+  toolResult,
+  uid,
+} from "./fixtures.ts";
 
 /** More rows than any case has. */
 const ROWS_MAX = 100;
@@ -25,7 +38,7 @@ async function listed(store: JournalStore, request: Omit<ListRequest, "limit">, 
 
 export const LIST_CASES: CaseTable = {
   "newest first, then by uid, with no row missed or repeated over pages": async ({ store }) => {
-    const times = { d: 300, a: 200, c: 200, b: 200, "é": 200, "😀": 200, "\uffff": 200, e: 100, f: 400 };
+    const times = { d: 300, a: 200, c: 200, b: 200, é: 200, "😀": 200, "\uffff": 200, e: 100, f: 400 };
     for (const [name, createTimeMs] of Object.entries(times)) await created(store, name, { createTimeMs });
     const order = ["f", "d", "a", "b", "c", "é", "\uffff", "😀", "e"];
     for (const limit of [1, 2, 3, 4, 8, 9, 50]) assert.deepEqual(await listed(store, {}, limit), order);
@@ -106,7 +119,8 @@ export const LIST_CASES: CaseTable = {
     forked(await store.fork(await forkRequest(store, "a", 2, "b")));
     for (const request of combinations()) {
       const uids = await listed(store, request);
-      const expected = request.openTurn === false || request.openApproval === false ? [] : request.parent === undefined ? ["a", "b"] : ["b"];
+      const expected =
+        request.openTurn === false || request.openApproval === false ? [] : request.parent === undefined ? ["a", "b"] : ["b"];
       assert.deepEqual(uids, expected, JSON.stringify(request));
     }
   },

@@ -29,8 +29,7 @@ function plant(sound: JournalStore, planted: Planted): JournalStore {
 }
 
 async function failedCases(planted: Planted): Promise<string[]> {
-  const open = () =>
-    storeUnderTest(async (clock) => plant(createMemoryStore({ clock, digest: testDigest }), planted), { survives: false });
+  const open = () => storeUnderTest(async (clock) => plant(createMemoryStore({ clock, digest: testDigest }), planted), { survives: false });
   const failed: string[] = [];
   for (const { name, run } of journalStoreCases(open)) await run().catch(() => failed.push(name));
   return failed;
@@ -108,7 +107,7 @@ const FAULTS: Readonly<Record<string, { readonly planted: Planted; readonly noti
   "a read follows the head": {
     planted: (sound) => ({
       async *read(request) {
-        for (let next = request.fromSeq ?? (1 as Seq); ; ) {
+        for (let next = request.fromSeq ?? (1 as Seq); ;) {
           const pages = sound.read({ ...request, fromSeq: next })[Symbol.asyncIterator]();
           const page = await pages.next();
           if (page.done === true) return;

@@ -127,7 +127,10 @@ class Run {
           parent: uid(parent),
           atSeq: seq(atSeq),
           projection: projectionOf(prefix),
-          children: children.map((child) => ({ seed: seedOf(child.uid, { ...child, uid: uid(child.uid) }), marker: { event: forkMarker() } })),
+          children: children.map((child) => ({
+            seed: seedOf(child.uid, { ...child, uid: uid(child.uid) }),
+            marker: { event: forkMarker() },
+          })),
         }),
       );
     return { what: `fork ${JSON.stringify(request)}`, expected: this.#model.fork(request), call };
@@ -164,7 +167,10 @@ class Run {
 
   #someTexts(): string[] {
     if (this.#chance(25)) return ["delete"];
-    return Array.from({ length: this.#random.below(4) }, () => ["start", "end", `text ${this.#texts++}`, `text ${this.#texts++}`][this.#random.below(4)]!);
+    return Array.from(
+      { length: this.#random.below(4) },
+      () => ["start", "end", `text ${this.#texts++}`, `text ${this.#texts++}`][this.#random.below(4)]!,
+    );
   }
 
   #newSeed() {
@@ -219,7 +225,11 @@ class Run {
     );
     const records = await recordsOf(this.#store, session.uid);
     requireChain(records);
-    assert.deepEqual(textsOf(records).map((text, index) => ({ text, fence: records[index]?.fence })), session.records, context);
+    assert.deepEqual(
+      textsOf(records).map((text, index) => ({ text, fence: records[index]?.fence })),
+      session.records,
+      context,
+    );
     assert.deepEqual(row.projection.headHash, records.at(-1)?.contentHash ?? "", context);
     const from = 1 + this.#random.below(session.records.length + 1);
     const range = await pagesOf(this.#store, { session: uid(session.uid), fromSeq: seq(from), pageRecordsMax: 1 + this.#random.below(4) });

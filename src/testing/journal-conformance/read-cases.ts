@@ -26,7 +26,11 @@ export const READ_CASES: CaseTable = {
     const small = await pagesOf(store, { session: uid("a"), pageRecordsMax: 7, toSeq: seq(20) });
     assert.deepEqual(
       small.map((page) => page.map((record) => record.seq)),
-      [[1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14], [15, 16, 17, 18, 19, 20]],
+      [
+        [1, 2, 3, 4, 5, 6, 7],
+        [8, 9, 10, 11, 12, 13, 14],
+        [15, 16, 17, 18, 19, 20],
+      ],
     );
   },
 
@@ -115,7 +119,11 @@ export const READ_CASES: CaseTable = {
       const found = await test.store.readAsides({ session: uid("a"), fromSeq: seq(fromSeq), toSeq: seq(toSeq) });
       return [...found].map(([at, bytes]) => [at, [...bytes]]).toSorted((left, right) => Number(left[0]) - Number(right[0]));
     };
-    assert.deepEqual(await read(1, 99), [[2, [1, 2, 3]], [4, []], [5, [255]]]);
+    assert.deepEqual(await read(1, 99), [
+      [2, [1, 2, 3]],
+      [4, []],
+      [5, [255]],
+    ]);
     assert.deepEqual(await read(3, 4), [[4, []]]);
     assert.deepEqual([...(await test.store.readAsides({ session: uid("nobody") }))], []);
     assert.deepEqual(textsOf(await recordsOf(test.store, "a")), ["0", "1", "2", "3", "4"]);

@@ -2,7 +2,21 @@
 
 import assert from "node:assert/strict";
 import type { CaseTable } from "./conformance.ts";
-import { append, appendAs, claimAs, created, fence, forked, forkRequest, HOST_A, output, recordsOf, seq, textsOf, uid } from "./fixtures.ts";
+import {
+  append,
+  appendAs,
+  claimAs,
+  created,
+  fence,
+  forked,
+  forkRequest,
+  HOST_A,
+  output,
+  recordsOf,
+  seq,
+  textsOf,
+  uid,
+} from "./fixtures.ts";
 
 export const WATCH_CASES: CaseTable = {
   "a watcher is told of every commit of its session, in order, each once": async ({ store }) => {
@@ -11,9 +25,15 @@ export const WATCH_CASES: CaseTable = {
     store.watch(uid("a"), (records) => told.push(textsOf(records)));
     const texts = Array.from({ length: 50 }, (_, index) => `${index}`);
     await Promise.all(
-      texts.flatMap((text) => [store.append(appendAs("a", fence(0), [output(text)])), store.append(appendAs("b", fence(0), [output("b")]))]),
+      texts.flatMap((text) => [
+        store.append(appendAs("a", fence(0), [output(text)])),
+        store.append(appendAs("b", fence(0), [output("b")])),
+      ]),
     );
-    assert.deepEqual(told, texts.map((text) => [text]));
+    assert.deepEqual(
+      told,
+      texts.map((text) => [text]),
+    );
   },
 
   "it is told after the record can be read, and before whoever appended is answered": async ({ store }) => {

@@ -2,7 +2,23 @@
 
 import assert from "node:assert/strict";
 import type { CaseTable } from "./conformance.ts";
-import { append, appendAs, appended, claimAs, created, deletion, fence, HOST_A, HOST_B, output, recordsOf, rowOf, seq, textsOf, uid } from "./fixtures.ts";
+import {
+  append,
+  appendAs,
+  appended,
+  claimAs,
+  created,
+  deletion,
+  fence,
+  HOST_A,
+  HOST_B,
+  output,
+  recordsOf,
+  rowOf,
+  seq,
+  textsOf,
+  uid,
+} from "./fixtures.ts";
 
 export const WRITER_CASES: CaseTable = {
   "a claim mints the next fence and its records are written under it": async ({ store }) => {
