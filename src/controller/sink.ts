@@ -198,7 +198,7 @@ export class TurnSink implements EventSink {
   /** Runs the provider. A call that failed for good is recorded as ERROR before the harness learns of it. */
   async #complete(request: ModelRequest, options: CallOptions): Promise<{ response: ModelResponse; facts: ModelFacts }> {
     const { gate } = this.#context;
-    const signal = options.signal === undefined ? gate.signal : AbortSignal.any([gate.signal, options.signal]);
+    const signal = eitherSignal(gate.signal, options.signal);
     try {
       return await this.#stream(request, signal);
     } catch (error) {
@@ -240,6 +240,11 @@ export class TurnSink implements EventSink {
     for (const byte of this.#context.ports.random.bytes(8)) id += byte.toString(16).padStart(2, "0");
     return id;
   }
+}
+
+/** Joining signals is dear, and most harnesses pass on the one that they were given. */
+function eitherSignal(own: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other === undefined || other === own ? own : AbortSignal.any([own, other]);
 }
 
 function nextSeqOf(journal: Pen): Seq {
