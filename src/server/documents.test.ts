@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { GATEWAY_LIMITS } from "../gateway/limits.ts";
+import { SERVICE_LIMITS } from "../service/index.ts";
+import { SETTINGS, type Setting } from "./settings.ts";
+
+const page = (name: string): string => readFileSync(join(import.meta.dirname, "..", "..", "docs", name), "utf8");
+
+describe("the documents", () => {
+  it("have every setting as it is", () => {
+    const text = page("configuration.md");
+    for (const { flag, takes, env, what, ...setting } of Object.values<Setting>(SETTINGS)) {
+      const cells = [
+        what,
+        flag === undefined ? "" : `\`--${flag} <${takes?.replaceAll("|", "\\|")}>\``,
+        `\`${env}\``,
+        setting.default === undefined ? "" : `\`${setting.default}\``,
+      ];
+      expect(text).toContain(`| ${cells.join(" | ")} |`);
+    }
+  });
+
+  it("have every limit of requests and connections", () => {
+    const text = page("limits.md");
+    for (const name of [...Object.keys(SERVICE_LIMITS), ...Object.keys(GATEWAY_LIMITS)]) expect(text).toContain(`\`${name}\``);
+  });
+});
