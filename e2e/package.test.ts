@@ -20,7 +20,8 @@ describe("the tarball", () => {
   it("holds the program, its types, the protocols and its papers", () => {
     const expected = ["package.json", "README.md", "CHANGELOG.md", "LICENSE", "bin/holdfast.mjs", "dist/cli/main.js"];
     const protocols = ["proto/agentsessions/v1/session.proto", "proto/roz/v1/agent.proto", "proto/holdfast/v1/journal.proto"];
-    expect(app.tarball.files).toEqual(expect.arrayContaining([...expected, ...protocols]));
+    const verifier = "tools/verify/holdfast_verify.py";
+    expect(app.tarball.files).toEqual(expect.arrayContaining([...expected, ...protocols, verifier]));
   });
 
   it("holds no test, no source, no build state", () => {
