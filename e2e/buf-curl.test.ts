@@ -93,7 +93,9 @@ describe("buf curl", () => {
   });
 
   it("creates a session, runs a turn of it and watches the turn's records come", async () => {
-    const session = await ask(server, "agentsessions.v1.Sessions/CreateSession", { session: { metadata: { name: "buf" }, labels: { by: "buf" } } });
+    const session = await ask(server, "agentsessions.v1.Sessions/CreateSession", {
+      session: { metadata: { name: "buf" }, labels: { by: "buf" } },
+    });
     uid = (session["metadata"] as { uid: string }).uid;
     const { messages, error } = await call(server, "agentsessions.v1.Sessions/Exec", { session: uid, inputs: INPUTS });
     expect(error).toBeUndefined();
@@ -104,7 +106,9 @@ describe("buf curl", () => {
 
   it("reads it in every way", async () => {
     expect(await ask(server, "agentsessions.v1.Sessions/GetSession", { uid })).toMatchObject({ execState: "EXEC_COMPLETED", lastSeq: "6" });
-    expect(await ask(server, "agentsessions.v1.Sessions/ListSessions", { pageSize: 1 })).toMatchObject({ sessions: [{ labels: { by: "buf" } }] });
+    expect(await ask(server, "agentsessions.v1.Sessions/ListSessions", { pageSize: 1 })).toMatchObject({
+      sessions: [{ labels: { by: "buf" } }],
+    });
     expect(kindsOf((await call(server, "agentsessions.v1.Sessions/Replay", { session: uid })).messages)).toEqual(TURN);
     const tail = await call(server, "holdfast.v1.Journal/Tail", { session: uid, fromSeq: 5, until: "UNTIL_IDLE" });
     expect(kindsOf(tail.messages)).toEqual(TURN.slice(4));
@@ -149,7 +153,9 @@ describe("buf curl", () => {
     expect(await ask(server, "grpc.health.v1.Health/Check", { service: "agentsessions.v1.Sessions" })).toEqual({ status: "SERVING" });
     const watching = spawn(BUF, [...GRPC, "-d", "{}", `${server.url}/grpc.health.v1.Health/Watch`], { env: ENVIRONMENT });
     onTestFinished(() => void watching.kill("SIGKILL"));
-    const [first] = (await new Promise<Buffer[]>((resolve) => watching.stdout.once("data", (chunk: Buffer) => resolve([chunk])))) as [Buffer];
+    const [first] = (await new Promise<Buffer[]>((resolve) => watching.stdout.once("data", (chunk: Buffer) => resolve([chunk])))) as [
+      Buffer,
+    ];
     expect(first.toString()).toContain("SERVING");
   });
 });

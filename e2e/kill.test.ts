@@ -99,52 +99,69 @@ async function checkNextTurn(client: Client, session: string): Promise<void> {
 }
 
 describe("kill -9", () => {
-  it(`loses nothing that a client saw, ${KILLS} times at random moments of running turns`, { timeout: 60_000 + KILLS * 15_000 }, async () => {
-    const folder = newDataFolder();
-    const random = new SeededRandom(20_261);
-    const sessions = new Map<string, Seen>();
-    let interrupted = 0;
-    for (let kill = 0; kill < KILLS; kill++) {
+  it(
+    `loses nothing that a client saw, ${KILLS} times at random moments of running turns`,
+    { timeout: 60_000 + KILLS * 15_000 },
+    async () => {
+      const folder = newDataFolder();
+      const random = new SeededRandom(20_261);
+      const sessions = new Map<string, Seen>();
+      let interrupted = 0;
+      for (let kill = 0; kill < KILLS; kill++) {
+        const server = await serve(folder, { flags: ["--log-level", "error"] });
+        const client = connect(server.address);
+        for (const [session, seen] of sessions) {
+          await checkJournal(client, session, seen);
+          await checkNextTurn(client, session);
+        }
+        while (sessions.size < SESSIONS) {
+          const { metadata } = await ask(
+            client,
+            Sessions.method.createSession,
+            create(Sessions.method.createSession.input, { session: {} }),
+          );
+          sessions.set(metadata?.uid ?? "", { records: new Map(), conflicts: [] });
+        }
+        let isOver = false;
+        const clients = [...sessions].flatMap(([session, seen]) => [
+          runTurns(client, session, seen, () => isOver),
+          follow(client, session, seen),
+        ]);
+        await new Promise((resolve) => setTimeout(resolve, random.below(KILL_AFTER_MS_MAX)));
+        isOver = true;
+        const { exitCode } = await server.end("SIGKILL");
+        expect(exitCode).toBeNull();
+        await Promise.all(clients);
+        client.close();
+      }
       const server = await serve(folder, { flags: ["--log-level", "error"] });
       const client = connect(server.address);
+      let seenCount = 0;
       for (const [session, seen] of sessions) {
-        await checkJournal(client, session, seen);
+        seenCount += seen.records.size;
+        const tail = stream(
+          client,
+          Journal.method.tail,
+          create(Journal.method.tail.input, { session, until: TailRequest_Until.HEAD, omitDeltas: true }),
+        );
+        expect((await collect(tail)).length - 1).toBe(await checkJournal(client, session, seen));
+        interrupted += await openTurns(client, session);
         await checkNextTurn(client, session);
       }
-      while (sessions.size < SESSIONS) {
-        const { metadata } = await ask(client, Sessions.method.createSession, create(Sessions.method.createSession.input, { session: {} }));
-        sessions.set(metadata?.uid ?? "", { records: new Map(), conflicts: [] });
-      }
-      let isOver = false;
-      const clients = [...sessions].flatMap(([session, seen]) => [runTurns(client, session, seen, () => isOver), follow(client, session, seen)]);
-      await new Promise((resolve) => setTimeout(resolve, random.below(KILL_AFTER_MS_MAX)));
-      isOver = true;
-      const { exitCode } = await server.end("SIGKILL");
-      expect(exitCode).toBeNull();
-      await Promise.all(clients);
       client.close();
-    }
-    const server = await serve(folder, { flags: ["--log-level", "error"] });
-    const client = connect(server.address);
-    let seenCount = 0;
-    for (const [session, seen] of sessions) {
-      seenCount += seen.records.size;
-      const tail = stream(client, Journal.method.tail, create(Journal.method.tail.input, { session, until: TailRequest_Until.HEAD, omitDeltas: true }));
-      expect((await collect(tail)).length - 1).toBe(await checkJournal(client, session, seen));
-      interrupted += await openTurns(client, session);
-      await checkNextTurn(client, session);
-    }
-    client.close();
-    await server.end("SIGTERM");
-    // The test has tested something: clients saw records, and kills did hit turns in the middle.
-    expect(seenCount).toBeGreaterThan(KILLS * SESSIONS);
-    expect(interrupted).toBeGreaterThan(0);
-  });
+      await server.end("SIGTERM");
+      // The test has tested something: clients saw records, and kills did hit turns in the middle.
+      expect(seenCount).toBeGreaterThan(KILLS * SESSIONS);
+      expect(interrupted).toBeGreaterThan(0);
+    },
+  );
 });
 
 /** How many turns of a session have no END. */
 async function openTurns(client: Client, session: string): Promise<number> {
   const journal = await collect(stream(client, Sessions.method.replay, create(Sessions.method.replay.input, { session })));
   const kinds = journal.map((bytes) => decodeLogRecord(bytes).event?.kind);
-  return kinds.filter((kind) => kind === EventKind.EVENT_EXECUTION_START).length - kinds.filter((kind) => kind === EventKind.EVENT_END).length;
+  return (
+    kinds.filter((kind) => kind === EventKind.EVENT_EXECUTION_START).length - kinds.filter((kind) => kind === EventKind.EVENT_END).length
+  );
 }

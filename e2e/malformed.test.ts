@@ -56,7 +56,8 @@ function wrong<Input extends DescMessage>(
 
 /** A request whose bytes are no such message. */
 const bytes = (write: (writer: BinaryWriter) => BinaryWriter): Uint8Array => write(new BinaryWriter()).finish();
-const inside = (number: number, inner: Uint8Array): Uint8Array => bytes((writer) => writer.tag(number, WireType.LengthDelimited).bytes(inner));
+const inside = (number: number, inner: Uint8Array): Uint8Array =>
+  bytes((writer) => writer.tag(number, WireType.LengthDelimited).bytes(inner));
 
 type Parts = NonNullable<MessageInitShape<typeof MessageSchema>["parts"]>;
 const input = (parts: Parts, role = "user") => ({ role, parts });
@@ -183,15 +184,42 @@ function wireCases(): readonly Case[] {
   const large = new Metadata();
   large.set("x-large", "x".repeat(16 * 1024));
   return [
-    wrong("a number that is a text", listSessions, bytes((writer) => writer.tag(2, WireType.LengthDelimited).string("10")), "invalid_argument", "page_size"),
-    wrong("a text that is a number", getSession, bytes((writer) => writer.tag(1, WireType.Varint).int32(7)), "invalid_argument", "uid"),
-    wrong("a message that is a number", createSession, bytes((writer) => writer.tag(1, WireType.Varint).int32(7)), "invalid_argument", "session"),
-    wrong("bytes that are a number", exec, bytes((writer) => writer.tag(5, WireType.Bit32).fixed32(7)), "invalid_argument", "config"),
+    wrong(
+      "a number that is a text",
+      listSessions,
+      bytes((writer) => writer.tag(2, WireType.LengthDelimited).string("10")),
+      "invalid_argument",
+      "page_size",
+    ),
+    wrong(
+      "a text that is a number",
+      getSession,
+      bytes((writer) => writer.tag(1, WireType.Varint).int32(7)),
+      "invalid_argument",
+      "uid",
+    ),
+    wrong(
+      "a message that is a number",
+      createSession,
+      bytes((writer) => writer.tag(1, WireType.Varint).int32(7)),
+      "invalid_argument",
+      "session",
+    ),
+    wrong(
+      "bytes that are a number",
+      exec,
+      bytes((writer) => writer.tag(5, WireType.Bit32).fixed32(7)),
+      "invalid_argument",
+      "config",
+    ),
     wrong("a text in another encoding", exec, latin, "invalid_argument", "inputs[0].parts[0].text.text"),
     wrong("a request that was cut", exec, Uint8Array.of(0x0a, 0x20, 0x61), "invalid_argument", "session"),
     wrong("a request that is no protobuf", replay, new TextEncoder().encode('{"session":"s"}'), "invalid_argument", "request"),
     // grpc-js refuses it before it is read, in its own words.
-    { ...wrong("a request that is too large", exec, inside(5, new Uint8Array(REQUEST_BYTES_MAX)), "resource_exhausted", ""), words: TOO_LARGE },
+    {
+      ...wrong("a request that is too large", exec, inside(5, new Uint8Array(REQUEST_BYTES_MAX)), "resource_exhausted", ""),
+      words: TOO_LARGE,
+    },
     { ...wrong("metadata that is too large", listSessions, {}, "resource_exhausted", "metadata"), metadata: large },
   ];
 }
@@ -200,9 +228,9 @@ function wireCases(): readonly Case[] {
 async function refusal({ method, request, metadata }: Case): Promise<HoldfastError> {
   const options = metadata === undefined ? {} : { metadata };
   const isStream = method.methodKind === "server_streaming";
-  const outcome: unknown = await (isStream ? collect(stream(client, method, request, options)) : ask(client, method, request, options)).catch(
-    (error: unknown) => error,
-  );
+  const outcome: unknown = await (
+    isStream ? collect(stream(client, method, request, options)) : ask(client, method, request, options)
+  ).catch((error: unknown) => error);
   if (!(outcome instanceof HoldfastError)) throw new Error("the request was taken");
   return outcome;
 }
@@ -210,7 +238,7 @@ async function refusal({ method, request, metadata }: Case): Promise<HoldfastErr
 /** Everything that a request could have changed: every session with its head and its row's version. */
 async function everything(): Promise<string[]> {
   const sessions: Session[] = [];
-  for (let pageToken = ""; ; ) {
+  for (let pageToken = ""; ;) {
     const page = await ask(client, listSessions, create(listSessions.input, { pageToken, pageSize: 500 }));
     sessions.push(...page.sessions);
     pageToken = page.nextPageToken;

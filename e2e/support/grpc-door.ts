@@ -67,7 +67,7 @@ export async function openDoor(options: DoorOptions = {}) {
   const changing = { createSession: refuse, deleteSession: refuse, cancel: refuse, suspend: refuse, resume: refuse, fork: refuse };
   const server: GrpcServer = createGrpcServer({
     sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
-    journal: { tail: refuse, verify: refuse, checkReplay: refuse, ...options.journal },
+    journal: { tail: refuse, verify: refuse, checkReplay: refuse, lineage: refuse, ...options.journal },
     health,
     authenticate: (authorization) => {
       if (options.token !== undefined && authorization !== `Bearer ${options.token}`) {

@@ -15,5 +15,11 @@ export function reported(error: unknown, call: string, log: Log): HoldfastError 
 function originOf(error: unknown): { readonly error: string; readonly at?: string | undefined } {
   if (!(error instanceof Error)) return { error: typeof error };
   const frames = (error.stack ?? "").split("\n").filter((line) => line.trimStart().startsWith("at "));
-  return { error: error.name, at: frames.slice(0, 4).map((frame) => frame.trim()).join(" | ") };
+  return {
+    error: error.name,
+    at: frames
+      .slice(0, 4)
+      .map((frame) => frame.trim())
+      .join(" | "),
+  };
 }

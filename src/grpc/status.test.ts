@@ -20,7 +20,9 @@ describe("an error on its way through gRPC", () => {
   }
 
   it("leaves details and cause at home", () => {
-    const status = statusOf(new HoldfastError("internal", "an internal error", { details: { path: "/secret" }, cause: new Error("secret") }));
+    const status = statusOf(
+      new HoldfastError("internal", "an internal error", { details: { path: "/secret" }, cause: new Error("secret") }),
+    );
     expect(JSON.stringify([status.details, status.metadata.getMap()])).not.toContain("secret");
   });
 

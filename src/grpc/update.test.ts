@@ -7,10 +7,7 @@ import { TailUpdateSchema } from "../gen/holdfast/v1/journal_pb.ts";
 import { unwrapRecord, wrapRecord } from "./update.ts";
 
 const recordOf = (textLength: number): Uint8Array =>
-  toBinary(
-    LogRecordSchema,
-    create(LogRecordSchema, { seq: 7n, contentHash: "c".repeat(textLength), event: { executionId: "turn" } }),
-  );
+  toBinary(LogRecordSchema, create(LogRecordSchema, { seq: 7n, contentHash: "c".repeat(textLength), event: { executionId: "turn" } }));
 
 describe("a record inside an update", () => {
   it("is what the library writes for the same update, at every length of the length", () => {

@@ -22,7 +22,11 @@ async function silentModel(): Promise<{ readonly env: Record<string, string>; as
 
 /** Begins a turn that will not end by itself, and returns its session's uid. */
 async function beginTurn({ url }: ServerProcess, asked: () => number): Promise<string> {
-  const created = await fetch(`${url}/v1/sessions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ session: {} }) });
+  const created = await fetch(`${url}/v1/sessions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ session: {} }),
+  });
   const { metadata } = (await created.json()) as { metadata: { uid: string } };
   const body = JSON.stringify({ inputs: [{ role: "user", parts: [{ text: { text: "hello" } }] }] });
   const path = `${url}/v1/sessions/${metadata.uid}/exec`;
@@ -74,7 +78,12 @@ describe("a server process", () => {
   it("goes on after a client sent garbage, and after one that vanished", async () => {
     const server = await serve(newDataFolder());
     const [host = "", port = ""] = server.address.split(":");
-    for (const garbage of ["\u0000\u0001\u0002", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nno frames at all, but many of these bytes", "GET / HTTP/9.9\r\n\r\n", "PRI"]) {
+    for (const garbage of [
+      "\u0000\u0001\u0002",
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nno frames at all, but many of these bytes",
+      "GET / HTTP/9.9\r\n\r\n",
+      "PRI",
+    ]) {
       const socket = connect({ host, port: Number(port) });
       socket.on("error", () => undefined);
       socket.write(garbage, "latin1");
@@ -105,16 +114,28 @@ describe("a server process that cannot start", () => {
       exitCode: 4,
       line: expect.stringContaining("another process uses this port") as string,
     });
-    expect(await refusal([...here, "--data", folder])).toMatchObject({ exitCode: 5, line: expect.stringContaining("another running process has it") as string });
+    expect(await refusal([...here, "--data", folder])).toMatchObject({
+      exitCode: 5,
+      line: expect.stringContaining("another running process has it") as string,
+    });
     const file = join(newDataFolder(), "file");
     writeFileSync(file, "");
-    expect(await refusal([...here, "--data", file])).toMatchObject({ exitCode: 4, line: expect.stringContaining("is not a folder") as string });
+    expect(await refusal([...here, "--data", file])).toMatchObject({
+      exitCode: 4,
+      line: expect.stringContaining("is not a folder") as string,
+    });
     const damaged = newDataFolder();
     writeFileSync(join(damaged, "journal.sqlite"), "not a database, and long enough to be looked at".repeat(100));
     expect(await refusal([...here, "--data", damaged])).toMatchObject({ exitCode: 1, line: expect.stringContaining("damaged") as string });
-    expect(await refusal(["--listen", "0.0.0.0:0", "--store", "memory"])).toMatchObject({ exitCode: 2, line: expect.stringContaining("needs a token") as string });
+    expect(await refusal(["--listen", "0.0.0.0:0", "--store", "memory"])).toMatchObject({
+      exitCode: 2,
+      line: expect.stringContaining("needs a token") as string,
+    });
     expect(await refusal([...here, "--store", "paper"])).toMatchObject({ exitCode: 2, line: expect.stringContaining("--store") as string });
-    expect(await refusal(here, { HOLDFAST_TOKEN: "two words" })).toMatchObject({ exitCode: 2, line: expect.stringContaining("HOLDFAST_TOKEN") as string });
+    expect(await refusal(here, { HOLDFAST_TOKEN: "two words" })).toMatchObject({
+      exitCode: 2,
+      line: expect.stringContaining("HOLDFAST_TOKEN") as string,
+    });
     await server.end("SIGTERM");
   });
 });

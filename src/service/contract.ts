@@ -19,6 +19,7 @@ import type {
   ResumeRequest,
   SuspendRequest,
 } from "../gen/agentsessions/v1/session_pb.ts";
+import type { LineageRequest, LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
@@ -63,4 +64,6 @@ export interface JournalService {
   verify(request: VerifyRequest, context: CallContext): Promise<VerifyResponse>;
   /** Runs every ended turn again with its harness and says of each whether it does the same; calls and writes nothing (I0, I1). */
   checkReplay(request: CheckReplayRequest, context: CallContext): AsyncGenerator<TurnCheck, void, undefined>;
+  /** The family of a session, from any member: its oldest ancestor and what was forked from it, deleted members included. */
+  lineage(request: LineageRequest, context: CallContext): Promise<LineageResponse>;
 }

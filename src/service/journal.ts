@@ -22,6 +22,7 @@ import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
 import { checkReplay } from "./check-replay.ts";
 import { accessSession, type SessionAccess } from "./access.ts";
 import type { CallContext, JournalService } from "./contract.ts";
+import { lineage } from "./lineage.ts";
 import { tail } from "./tail.ts";
 
 /** What the service is made of. */
@@ -40,6 +41,7 @@ export function createJournalService(options: JournalServiceOptions): JournalSer
     tail: (request, context) => tail(host, request, context),
     verify: (request, context) => verify({ ...host, ports: options.ports }, request, context),
     checkReplay: (request, context) => checkReplay(options, request, context),
+    lineage: (request, context) => lineage(options, request, context),
   };
 }
 

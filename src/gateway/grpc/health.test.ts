@@ -45,7 +45,9 @@ describe("health", () => {
 
   it("is SERVICE_UNKNOWN to whoever watches a service that is not there, and says no more", async () => {
     const { client } = await openDoor();
-    const watching = stream(client, HealthProtocol.method.watch, create(HealthCheckRequestSchema, { service: "nobody" }), { deadlineMs: 80 });
+    const watching = stream(client, HealthProtocol.method.watch, create(HealthCheckRequestSchema, { service: "nobody" }), {
+      deadlineMs: 80,
+    });
     const seen: Uint8Array[] = [];
     watching.on("data", (bytes: Uint8Array) => seen.push(bytes));
     const error = await new Promise((resolve) => watching.on("error", resolve));

@@ -141,6 +141,7 @@ function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServ
       open: (request, context) => journal.checkReplay(request, context),
       encode: checkBytes,
     }),
+    Lineage: serveUnary(calls, method.lineage, (request, context) => journal.lineage(request, context)),
   };
 }
 
