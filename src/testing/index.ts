@@ -2,4 +2,6 @@
 
 export * from "./dying-store.ts";
 export * from "./host.ts";
+export * from "./journal-conformance/index.ts";
 export * from "./ports.ts";
+export * from "./temporary-folder.ts";

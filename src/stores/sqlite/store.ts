@@ -137,6 +137,7 @@ export class SqliteStore implements JournalStore {
     const segments = this.#segmentsOf(request);
     for (const page of pagesOf(segments, recordsMax, this.#reader.readRun)) {
       yield page;
+      if (page.at(-1)?.seq === segments.at(-1)?.toSeq) return;
       // A long read must not keep the event loop from everybody else.
       await new Promise(setImmediate);
       this.#requireOpen(request.signal);
