@@ -2,11 +2,13 @@
 
 import type { Session } from "../gen/agentsessions/v1/session_pb.ts";
 import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+import type { LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
+import type { CheckReplayOptions, ReplayCheck } from "./checks.ts";
 import type { ExecTurn } from "./exec-request.ts";
 import type { ExecOptions, ExecStream } from "./exec-stream.ts";
 import type { RecordItem, StreamItem } from "./items.ts";
-import { JournalClient } from "./journal.ts";
-import { SessionsClient, type CancelOptions, type ReplayOptions } from "./sessions.ts";
+import { JournalClient, type LineageOptions } from "./journal.ts";
+import { SessionsClient, type CancelOptions, type ForkOptions, type ReplayOptions } from "./sessions.ts";
 import type { TailOptions } from "./tail.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
@@ -21,10 +23,15 @@ export interface SessionHandle {
   get(options?: CallOptions): Promise<Session>;
   delete(options?: CallOptions): Promise<Session>;
   cancel(options?: CancelOptions): Promise<Session>;
+  suspend(options?: CallOptions): Promise<Session>;
+  resume(options?: CallOptions): Promise<Session>;
+  fork(options?: ForkOptions): Promise<readonly Session[]>;
   exec(turn?: Omit<ExecTurn, "session">, options?: ExecOptions): ExecStream;
   replay(options?: ReplayOptions): AsyncGenerator<RecordItem, void, undefined>;
   tail(options?: TailOptions): AsyncGenerator<StreamItem, void, undefined>;
   verify(options?: CallOptions): Promise<VerifyResponse>;
+  checkReplay(options?: CheckReplayOptions): AsyncGenerator<ReplayCheck, void, undefined>;
+  lineage(options?: LineageOptions): Promise<LineageResponse>;
 }
 
 /** A client of one server. Disposing of it closes its transport. */
@@ -47,10 +54,15 @@ export function createClient({ transport }: ClientOptions): Client {
       get: (options) => sessions.get(uid, options),
       delete: (options) => sessions.delete(uid, options),
       cancel: (options) => sessions.cancel(uid, options),
+      suspend: (options) => sessions.suspend(uid, options),
+      resume: (options) => sessions.resume(uid, options),
+      fork: (options) => sessions.fork(uid, options),
       exec: (turn, options) => sessions.exec({ ...turn, session: uid }, options),
       replay: (options) => sessions.replay(uid, options),
       tail: (options) => journal.tail(uid, options),
       verify: (options) => journal.verify(uid, options),
+      checkReplay: (options) => journal.checkReplay(uid, options),
+      lineage: (options) => journal.lineage(uid, options),
     }),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };

@@ -2,12 +2,20 @@
 
 import { create } from "@bufbuild/protobuf";
 import { Journal, VerifyRequestSchema, type VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+import { LineageRequestSchema, type LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
+import { checkReplay, type CheckReplayOptions, type ReplayCheck } from "./checks.ts";
 import type { StreamItem } from "./items.ts";
 import { tail, type TailOptions } from "./tail.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
 /** How long a verification may take when the caller names no time: it reads the whole journal. */
 const VERIFY_TIMEOUT_MS = 600_000;
+
+/** How much of a family to read. */
+export interface LineageOptions extends CallOptions {
+  /** Members at most: 1 to 10,000. Default 1,000. */
+  readonly rowsMax?: number | undefined;
+}
 
 /** The Journal calls. Each rejects with a HoldfastError that has the server's code, message and field. */
 export class JournalClient {
@@ -30,5 +38,21 @@ export class JournalClient {
   verify(session: string, options: CallOptions = {}): Promise<VerifyResponse> {
     const { signal, timeoutMs = VERIFY_TIMEOUT_MS } = options;
     return this.#transport.unary(Journal.method.verify, create(VerifyRequestSchema, { session }), { signal, timeoutMs });
+  }
+
+  /**
+   * Has the server run every ended turn of a session again, oldest first, and say of each whether its harness asked for what is
+   * recorded (I0). No model and no tool is called and nothing is written (I1). A divergence is an item, not an error.
+   */
+  checkReplay(session: string, options: CheckReplayOptions = {}): AsyncGenerator<ReplayCheck, void, undefined> {
+    return checkReplay(this.#transport, session, options);
+  }
+
+  /**
+   * The family of a session, whichever member it is: the oldest ancestor first, each member after its parent, deleted ones too.
+   * `truncated` says that there are more.
+   */
+  lineage(session: string, { rowsMax = 0, ...options }: LineageOptions = {}): Promise<LineageResponse> {
+    return this.#transport.unary(Journal.method.lineage, create(LineageRequestSchema, { session, rowsMax }), options);
   }
 }

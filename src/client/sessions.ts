@@ -6,9 +6,12 @@ import {
   CancelRequestSchema,
   CreateSessionRequestSchema,
   DeleteSessionRequestSchema,
+  ForkRequestSchema,
   GetSessionRequestSchema,
   ReplayRequestSchema,
+  ResumeRequestSchema,
   Sessions,
+  SuspendRequestSchema,
   type ReplayRequest,
   type Session,
 } from "../gen/agentsessions/v1/session_pb.ts";
@@ -46,6 +49,21 @@ export interface CancelOptions extends CallOptions {
   /** As the journal records it. Default `USER`. */
   readonly reason?: "USER" | "TIMEOUT" | "INTERNAL" | undefined;
 }
+
+/** Where to fork, and into what. */
+export interface ForkOptions extends CallOptions {
+  /** The last record that the children share; 0 means the head. Default 0. */
+  readonly atSeq?: SeqLike | undefined;
+  /** How many children: 1 to 128. Default: one for each name, or 1. */
+  readonly count?: number | undefined;
+  /** A name for each child, "" for one without; none at all leaves all of them without. */
+  readonly names?: readonly string[] | undefined;
+  /** The children's labels; they inherit none. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}
+
+/** How long a resumed turn is waited for when the caller names no time. It goes on after that. */
+const RESUME_TIMEOUT_MS = 3_600_000;
 
 /** A range of records, both ends included. */
 export interface ReplayOptions extends CallOptions {
@@ -98,6 +116,36 @@ export class SessionsClient {
   cancel(uid: string, { executionId = "", reason = "USER", ...options }: CancelOptions = {}): Promise<Session> {
     const request = create(CancelRequestSchema, { session: uid, executionId, reason });
     return this.#transport.unary(Sessions.method.cancel, request, options);
+  }
+
+  /** Frees the session's compute: COMPUTE_COLD. Repeating it changes nothing. ABORTED while a turn runs. */
+  suspend(uid: string, options: CallOptions = {}): Promise<Session> {
+    return this.#transport.unary(Sessions.method.suspend, create(SuspendRequestSchema, { session: uid }), options);
+  }
+
+  /**
+   * Brings a suspended session back and lets its interrupted turn go on: what is recorded is served, what follows is live. Answers
+   * with the session once that turn has ended or waits for a decision; a turn that stops again is its error. Nothing to do changes
+   * nothing. FAILED_PRECONDITION where the turn may not go on there. The turn goes on when its client goes away.
+   * `timeoutMs` is an hour unless it is given.
+   */
+  resume(uid: string, { signal, timeoutMs = RESUME_TIMEOUT_MS }: CallOptions = {}): Promise<Session> {
+    return this.#transport.unary(Sessions.method.resume, create(ResumeRequestSchema, { session: uid }), { signal, timeoutMs });
+  }
+
+  /**
+   * Forks a session into children that share its records up to a seq by reference: all of them or none. FAILED_PRECONDITION past the
+   * head, ALREADY_EXISTS for a taken name.
+   */
+  async fork(uid: string, { atSeq, count, names = [], labels = {}, ...options }: ForkOptions = {}): Promise<readonly Session[]> {
+    const request = create(ForkRequestSchema, {
+      session: uid,
+      atSeq: wireSeq(atSeq, "atSeq"),
+      count: count ?? Math.max(1, names.length),
+      childNames: [...names],
+      labels: { ...labels },
+    });
+    return (await this.#transport.unary(Sessions.method.fork, request, options)).children;
   }
 
   /**
