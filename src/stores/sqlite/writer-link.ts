@@ -14,6 +14,9 @@ import { packList } from "./packed-list.ts";
 import type { WriteList } from "./statements.ts";
 import type { WriterRequest, WriterResponse } from "./writer-protocol.ts";
 
+/** Node 22 warns that its SQLite is experimental, in every thread that loads it. */
+const QUIET: readonly string[] = ["--disable-warning=ExperimentalWarning"];
+
 /** A writer. Faults are HoldfastErrors; `details.lasts` says whether the writer can be used again. */
 export interface WriterLink {
   write(list: WriteList): Promise<void> | void;
@@ -64,7 +67,7 @@ class WorkerLink implements WriterLink {
 
   constructor(options: WriterOptions) {
     // The process's own flags may be for its own program alone, and would keep the thread from starting.
-    this.#worker = new Worker(workerUrl(), { workerData: options, name: "journal-writer", execArgv: [] });
+    this.#worker = new Worker(workerUrl(), { workerData: options, name: "journal-writer", execArgv: [...QUIET] });
     this.#worker.on("message", (response: WriterResponse) => this.#answered(response));
     this.#worker.on("error", (error) => this.#lost(error));
     this.#worker.on("exit", () => this.#lost(undefined));
