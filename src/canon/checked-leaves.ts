@@ -6,6 +6,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { isTimestampInRange, TIMESTAMP_SECONDS_MIN } from "./json-text.ts";
+import { setOwn } from "./own-keys.ts";
 import { MESSAGE_DEPTH_MAX, type Path } from "./path.ts";
 
 /**
@@ -161,10 +162,4 @@ function isPlainObject(value: unknown): value is JsonObject {
   if (prototype === Object.prototype || prototype === null) return true;
   // A plain object of another realm (a VM context) has that realm's Object.prototype, which has no prototype itself.
   return Object.getPrototypeOf(prototype) === null;
-}
-
-/** Assigning to `__proto__` would set the prototype; the key is legal in a Struct. */
-function setOwn<Value>(object: Record<string, Value>, key: string, value: Value): void {
-  if (key !== "__proto__") object[key] = value;
-  else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }

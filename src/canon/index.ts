@@ -14,4 +14,4 @@ export {
   wellFormedMessage,
   wellFormedToolResult,
 } from "./normalise.ts";
-export { wireFaultOf } from "./wire-fault.ts";
+export { readLogRecord, type RecordReading } from "./read-record.ts";

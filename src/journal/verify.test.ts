@@ -181,7 +181,7 @@ describe("a fault", () => {
   });
 
   it.each<readonly [string, VerifiableRecord, string]>([
-    ["bytes that are no record", new Uint8Array([0x12, 1, 0xff]), "it is no LogRecord"],
+    ["bytes that are no record", new Uint8Array([0x12, 1, 0xff]), "it holds text that is no UTF-8"],
     ["bytes that are cut off", sample[0]!.bytes.subarray(0, 40), "it ends in the middle of a field"],
     [
       "bytes with an unknown field",

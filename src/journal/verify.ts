@@ -11,7 +11,7 @@
  *   it goes: only the head that the session row names tells (`finish`).
  */
 
-import { canonicalRecord, decodeLogRecord, wireFaultOf } from "../canon/index.ts";
+import { canonicalRecord, readLogRecord, type RecordReading } from "../canon/index.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { SEQ_NONE, type Seq } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
@@ -103,11 +103,15 @@ export function createChainVerifier(digest: Digest, after: Head = { seq: SEQ_NON
   };
 }
 
-type Checked = { readonly kind: "right"; readonly head: Head } | { readonly kind: "broken"; readonly fault: ChainFault };
+/** A record that was checked. */
+export type CheckedRecord =
+  | { readonly kind: "right"; readonly head: Head; readonly record: LogRecord }
+  | { readonly kind: "broken"; readonly fault: ChainFault };
 
-function checkRecord(given: VerifiableRecord, head: Head, digest: Digest): Checked {
+/** Checks the record that should follow `head`. */
+export function checkRecord(given: VerifiableRecord, head: Head, digest: Digest): CheckedRecord {
   const seq = (head.seq + 1) as Seq;
-  const broken = (kind: ChainFaultKind, expected: string, found: string): Checked => {
+  const broken = (kind: ChainFaultKind, expected: string, found: string): CheckedRecord => {
     return { kind: "broken", fault: { kind, seq, expected, found } };
   };
   const read = readRecord(given);
@@ -123,7 +127,7 @@ function checkRecord(given: VerifiableRecord, head: Head, digest: Digest): Check
     const same = given.kind === record.event?.kind && BigInt(given.fence) === record.fence;
     if (!same) return broken("unreadable", READABLE, "the store's kind or fence for it differs from its bytes");
   }
-  return { kind: "right", head: { seq, hash } };
+  return { kind: "right", head: { seq, hash }, record };
 }
 
 const READABLE = "a record that can be read and has a canonical form";
@@ -134,34 +138,31 @@ type Read =
   | { readonly kind: "unreadable"; readonly reason: string };
 
 function readRecord(given: VerifiableRecord): Read {
-  const reason = (text: string): Read => ({ kind: "unreadable", reason: text });
+  const reading = decoded(given);
+  if (reading.kind === "fault") return { kind: "unreadable", reason: `it ${reading.reason}` };
+  const { record } = reading;
+  const { event, prevHash, seq } = record;
+  if (event === undefined) return { kind: "unreadable", reason: "it holds no event" };
   try {
-    const record = decoded(given);
-    if (typeof record === "string") return reason(`it ${record}`);
-    const { event, prevHash, seq } = record;
-    if (event === undefined) return reason("it holds no event");
     return { kind: "read", record, text: canonicalRecord({ event, prevHash, seq }) };
   } catch (error) {
-    if (error instanceof HoldfastError && error.code === "data_loss") return reason("it is no LogRecord");
-    if (error instanceof HoldfastError && error.code === "invalid_argument") return reason("it has no canonical form");
+    if (error instanceof HoldfastError && error.code === "invalid_argument")
+      return { kind: "unreadable", reason: "it has no canonical form" };
     throw error;
   }
 }
 
-/** The LogRecord, or what is wrong with it. */
-function decoded(given: VerifiableRecord): LogRecord | string {
-  if (!isStored(given) && !(given instanceof Uint8Array)) {
-    return holdsUnknown(given) ? "holds a field that this version does not know" : given;
-  }
-  const bytes = given instanceof Uint8Array ? given : given.bytes;
-  return wireFaultOf(bytes) ?? decodeLogRecord(bytes);
+function decoded(given: VerifiableRecord): RecordReading {
+  if (given instanceof Uint8Array) return readLogRecord(given);
+  if (isStored(given)) return readLogRecord(given.bytes);
+  // Somebody else decoded it, and may have kept fields that no hash covers.
+  return holdsUnknown(given) ? { kind: "fault", reason: "holds a field that this version does not know" } : { kind: "read", record: given };
 }
 
 function isStored(given: VerifiableRecord): given is StoredRecord {
   return "bytes" in given;
 }
 
-/** Whether a message that somebody else decoded kept fields that no hash covers. */
 function holdsUnknown(value: unknown): boolean {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return false;
   if ("$unknown" in value && isUnknownFields(value.$unknown)) return true;
