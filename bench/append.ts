@@ -12,7 +12,7 @@ import { openWriter } from "../src/stores/sqlite/connection.ts";
 import { STATEMENTS } from "../src/stores/sqlite/statements.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { outputEvents } from "./events.ts";
-import { pairedRatio, perSecond, takeTurns } from "./statistics.ts";
+import { pairedRatio, Stopwatch, takeTurns, type Figure, type Rounds } from "./statistics.ts";
 import { createSessions, PORTS, withStore, type WriterMode } from "./stores.ts";
 
 const RECORD_BYTES = 650;
@@ -43,32 +43,23 @@ export async function measureAppend(context: BenchContext): Promise<Row[]> {
 async function measureLoad(context: BenchContext, sessions: number, events: number): Promise<Row[]> {
   const scripts = scriptsOf(sessions, events / sessions);
   for (const writer of ["inline", "worker"] as const) await requireSameBytes(context, writer, scripts);
-  const label = `append, ${sessions} sessions`;
+  const label = `append, ${sessions} session${sessions === 1 ? "" : "s"}`;
   const rounds = await takeTurns(context, label, context.scale(7, 2), {
     bare: () => bareInserts(context, scripts),
     inline: () => appends(context, "inline", scripts),
     worker: () => appends(context, "worker", scripts),
   });
   const { bare, inline, worker } = rounds;
-  const figure = { group: "append", unit: "events/s" } as const;
+  const target = sessions === TARGET_SESSIONS ? TARGET : undefined;
   return [
-    { ...figure, name: `${label}, bare inserts`, value: bare.median, spread: bare.spread },
-    {
-      ...figure,
-      name: `${label}, writer inline`,
-      value: inline.median,
-      spread: inline.spread,
-      ratio: pairedRatio(inline, bare),
-      target: sessions === TARGET_SESSIONS ? TARGET : undefined,
-    },
-    {
-      ...figure,
-      name: `${label}, writer in a thread`,
-      value: worker.median,
-      spread: worker.spread,
-      ratio: pairedRatio(worker, bare),
-    },
+    rowOf(`${label}, bare inserts`, bare),
+    { ...rowOf(`${label}, writer inline`, inline), ratio: pairedRatio(inline, bare), target },
+    { ...rowOf(`${label}, writer in a thread`, worker), ratio: pairedRatio(worker, bare) },
   ];
+}
+
+function rowOf(name: string, { median: value, spread, cpuUs }: Rounds): Row {
+  return { group: "append", name, value, unit: "events/s", spread, cpuUs };
 }
 
 /** Every session's events, and its records sealed as a store would seal them under its first fence. */
@@ -88,12 +79,12 @@ function scriptsOf(sessions: number, eventsEach: number): Script[] {
   });
 }
 
-async function appends(context: BenchContext, writer: WriterMode, scripts: readonly Script[]): Promise<number> {
+async function appends(context: BenchContext, writer: WriterMode, scripts: readonly Script[]): Promise<Figure> {
   return withStore(context, writer, async (store) => {
     const uids = await claimedSessions(store, scripts.length);
-    const sinceMs = performance.now();
+    const watch = new Stopwatch();
     await Promise.all(scripts.map((script, index) => appendAll(store, uids[index]!, script)));
-    return perSecond(countOf(scripts), sinceMs);
+    return watch.figure(countOf(scripts));
   });
 }
 
@@ -115,13 +106,13 @@ async function appendAll(store: JournalStore, session: SessionUid, { events }: S
 }
 
 /** One transaction for each event of a session, with that event of every session in it. */
-function bareInserts(context: BenchContext, scripts: readonly Script[]): number {
+function bareInserts(context: BenchContext, scripts: readonly Script[]): Figure {
   const folder = context.newFolder();
   const db = openWriter({ path: join(folder, "bare.sqlite"), fileBytesMax: undefined });
   try {
     const [begin, insert, commit] = ["BEGIN IMMEDIATE", STATEMENTS.insertRecord, "COMMIT"].map((sql) => db.prepare(sql));
     const batches = scripts[0]!.records.length;
-    const sinceMs = performance.now();
+    const watch = new Stopwatch();
     for (let batch = 0; batch < batches; batch++) {
       begin!.run();
       for (let session = 0; session < scripts.length; session++) {
@@ -130,7 +121,7 @@ function bareInserts(context: BenchContext, scripts: readonly Script[]): number 
       }
       commit!.run();
     }
-    return perSecond(countOf(scripts), sinceMs);
+    return watch.figure(countOf(scripts));
   } finally {
     db.close();
     context.removeFolder(folder);

@@ -28,6 +28,8 @@ export interface Row {
   readonly spread?: readonly [number, number] | undefined;
   /** The median over the rounds of this figure divided by its baseline in the same round. */
   readonly ratio?: number | undefined;
+  /** Processor time of this process for each, in microseconds; it hardly feels what else the machine does. */
+  readonly cpuUs?: number | undefined;
   readonly target?: Target | undefined;
   readonly met?: boolean | undefined;
   /** A word for the reader of the table. */

@@ -11,7 +11,7 @@ import type { Controller } from "../src/controller/index.ts";
 import type { JournalStore } from "../src/journal/index.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { newController, runTurn } from "./host.ts";
-import { median, spread } from "./statistics.ts";
+import { median, spread, Stopwatch } from "./statistics.ts";
 import { createSession, withStore } from "./stores.ts";
 
 /** Events of one turn: ten, so that 10,000 turns are 100,000 events. */
@@ -29,10 +29,16 @@ interface Host {
   readonly controller: Controller;
 }
 
-/** What one run gave: milliseconds of the turns in each window, by the turn that names it, and of the fresh ones beside them. */
+/** What a turn took. */
+interface TurnCost {
+  readonly ms: number;
+  readonly cpuUs: number;
+}
+
+/** What one run gave: the medians of the turns in each window, by the turn that names it, and of the fresh ones beside them. */
 interface LongRun {
-  readonly windows: ReadonlyMap<number, number>;
-  readonly fresh: ReadonlyMap<number, number>;
+  readonly windows: ReadonlyMap<number, TurnCost>;
+  readonly fresh: ReadonlyMap<number, TurnCost>;
   readonly lastSeq: number;
 }
 
@@ -44,27 +50,25 @@ export async function measureLong(context: BenchContext): Promise<Row[]> {
 
 async function echoRuns(context: BenchContext, turns: readonly number[]): Promise<Row[]> {
   const runs: LongRun[] = [];
-  const firstMs: number[] = [];
+  const firsts: TurnCost[] = [];
   for (let round = 0; round < context.scale(3, 1); round++) {
     await withStore(context, "inline", async (store) => {
       await using controller = newController(store);
       const host = { store, controller };
       const texts = await inputsFor(host);
-      firstMs.push(median(await firstTurns(host, texts)));
+      firsts.push(await firstTurns(host, texts));
       runs.push(await longRun(context, host, { turns, texts, label: `long, round ${round + 1}` }));
     });
   }
-  const figure = { group: "long", unit: "ms" } as const;
-  const rows: Row[] = [{ ...figure, name: "1st turn of a journal (100 journals)", value: median(firstMs), spread: spread(firstMs) }];
+  const rows: Row[] = [rowOf("1st turn of a journal (100 journals)", firsts)];
   for (const turn of turns) {
-    const valuesMs = runs.map((run) => run.windows.get(turn)!);
-    const againstEarly = runs.map((run) => run.windows.get(turn)! / run.windows.get(EARLY_TURN)!);
-    const againstFresh = runs.map((run) => run.windows.get(turn)! / run.fresh.get(turn)!);
+    const againstEarly = runs.map((run) => run.windows.get(turn)!.ms / run.windows.get(EARLY_TURN)!.ms);
+    const againstFresh = runs.map((run) => run.windows.get(turn)!.ms / run.fresh.get(turn)!.ms);
     rows.push({
-      ...figure,
-      name: `turns around the ${turn.toLocaleString("en-GB")}th`,
-      value: median(valuesMs),
-      spread: spread(valuesMs),
+      ...rowOf(
+        `turns around the ${turn.toLocaleString("en-GB")}th`,
+        runs.map((run) => run.windows.get(turn)!),
+      ),
       ratio: turn === EARLY_TURN ? undefined : median(againstEarly),
       target: turn === turns.at(-1) ? TARGET : undefined,
       note: `${median(againstFresh).toFixed(2)} × a fresh journal at that moment`,
@@ -72,6 +76,15 @@ async function echoRuns(context: BenchContext, turns: readonly number[]): Promis
   }
   const events = Math.max(...runs.map((run) => run.lastSeq));
   return [...rows, { group: "long", name: "events in the journal at its end", value: events, unit: "events" }];
+}
+
+function rowOf(name: string, costs: readonly TurnCost[]): Row {
+  const timesMs = costs.map(({ ms }) => ms);
+  return { group: "long", name, value: median(timesMs), unit: "ms", spread: spread(timesMs), cpuUs: medianCost(costs).cpuUs };
+}
+
+function medianCost(costs: readonly TurnCost[]): TurnCost {
+  return { ms: median(costs.map(({ ms }) => ms)), cpuUs: median(costs.map(({ cpuUs }) => cpuUs)) };
 }
 
 /** As many inputs as make a turn ten events. */
@@ -84,14 +97,14 @@ async function inputsFor(host: Host): Promise<string[]> {
 }
 
 /** The first turns of as many journals, after a warm-up of as many that are not counted. */
-async function firstTurns(host: Host, texts: readonly string[]): Promise<number[]> {
-  const timesMs: number[] = [];
+async function firstTurns(host: Host, texts: readonly string[]): Promise<TurnCost> {
+  const costs: TurnCost[] = [];
   for (let journal = 0; journal < WARM_UP_TURNS + WINDOW_TURNS; journal++) {
     const session = await createSession(host.store);
-    const ms = await timedTurn(host, session, texts);
-    if (journal >= WARM_UP_TURNS) timesMs.push(ms);
+    const cost = await timedTurn(host, session, texts);
+    if (journal >= WARM_UP_TURNS) costs.push(cost);
   }
-  return timesMs;
+  return medianCost(costs);
 }
 
 interface LongRunOptions {
@@ -104,8 +117,8 @@ interface LongRunOptions {
 async function longRun(context: BenchContext, host: Host, options: LongRunOptions): Promise<LongRun> {
   const { turns, texts, label, harness = "echo" } = options;
   const session = await createSession(host.store, { harness });
-  const windows = new Map<number, number>();
-  const fresh = new Map<number, number>();
+  const windows = new Map<number, TurnCost>();
+  const fresh = new Map<number, TurnCost>();
   let done = 0;
   for (const turn of turns) {
     const first = Math.max(1, turn - WINDOW_TURNS / 2);
@@ -113,25 +126,25 @@ async function longRun(context: BenchContext, host: Host, options: LongRunOption
     for (; done < first - 1; done++) await runTurn(host.controller, host.store, session, texts);
     context.settle();
     const beside = await createSession(host.store, { harness });
-    const timesMs: number[] = [];
-    const freshMs: number[] = [];
+    const costs: TurnCost[] = [];
+    const freshCosts: TurnCost[] = [];
     // A window that begins with the very first turn is that turn alone.
     const count = turn === 1 ? 1 : WINDOW_TURNS;
     for (let index = 0; index < count; index++, done++) {
-      timesMs.push(await timedTurn(host, session, texts));
-      freshMs.push(await timedTurn(host, beside, texts));
+      costs.push(await timedTurn(host, session, texts));
+      freshCosts.push(await timedTurn(host, beside, texts));
     }
-    windows.set(turn, median(timesMs));
-    fresh.set(turn, median(freshMs));
+    windows.set(turn, medianCost(costs));
+    fresh.set(turn, medianCost(freshCosts));
   }
   const row = await host.store.get(session);
   return { windows, fresh, lastSeq: row?.projection.lastSeq ?? 0 };
 }
 
-async function timedTurn({ controller, store }: Host, session: SessionUid, texts: readonly string[]): Promise<number> {
-  const sinceMs = performance.now();
+async function timedTurn({ controller, store }: Host, session: SessionUid, texts: readonly string[]): Promise<TurnCost> {
+  const watch = new Stopwatch();
   await runTurn(controller, store, session, texts);
-  return performance.now() - sinceMs;
+  return { ms: watch.elapsedMs(), cpuUs: watch.cpuUs() };
 }
 
 /** The chat harness, for information: each turn sends the model the whole conversation. */
@@ -143,12 +156,10 @@ async function chatRun(context: BenchContext, turns: readonly number[]): Promise
       await runTurn(controller, store, await createSession(store, { harness: "chat" }), [INPUT]);
     }
     const { windows } = await longRun(context, host, { turns, texts: [INPUT], label: "long, chat", harness: "chat" });
-    return [...windows].map(([turn, value]) => ({
-      group: "long" as const,
-      name: turn === 1 ? "chat, 1st turn (one)" : `chat, turns around the ${turn}th`,
-      value,
-      unit: "ms",
-      ratio: turn === 1 ? undefined : value / windows.get(100)!,
+    return [...windows].map(([turn, cost]) => ({
+      ...rowOf(turn === 1 ? "chat, 1st turn (one)" : `chat, turns around the ${turn}th`, [cost]),
+      spread: undefined,
+      ratio: turn <= EARLY_TURN ? undefined : cost.ms / windows.get(EARLY_TURN)!.ms,
       note: "grows with what the model is sent",
     }));
   });

@@ -16,6 +16,13 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
 
 async function run(options: BenchArguments): Promise<Report> {
   const context = new BenchContext(options);
+  // A server's process ends with this one; folders would stay.
+  const interrupted = (): never => {
+    context.cleanUp();
+    process.exit(130);
+  };
+  process.once("SIGINT", interrupted);
+  process.once("SIGTERM", interrupted);
   const startedAt = new Date().toISOString();
   try {
     const machine = machineFacts(context.newFolder());
@@ -27,6 +34,8 @@ async function run(options: BenchArguments): Promise<Report> {
     }
     return { startedAt, quick: options.quick, machine, rows, notMeasured: NOT_MEASURED };
   } finally {
+    process.off("SIGINT", interrupted);
+    process.off("SIGTERM", interrupted);
     context.cleanUp();
   }
 }

@@ -14,7 +14,7 @@ import { APPEND_EVENTS_MAX, type JournalStore } from "../src/journal/index.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { turnEvents } from "./events.ts";
 import { startServerProcess } from "./server-process.ts";
-import { perSecond, takeTurns, type Rounds } from "./statistics.ts";
+import { Stopwatch, takeTurns, type Figure, type Rounds } from "./statistics.ts";
 import { createSession, openStore } from "./stores.ts";
 
 const RECORD_BYTES = 300;
@@ -87,13 +87,13 @@ interface Arrived {
   bytes: number;
 }
 
-async function timed(journal: Journal, replay: () => Promise<Arrived>): Promise<number> {
-  const sinceMs = performance.now();
+async function timed(journal: Journal, replay: () => Promise<Arrived>): Promise<Figure> {
+  const watch = new Stopwatch();
   const arrived = await replay();
-  const rate = perSecond(journal.records, sinceMs);
+  const figure = watch.figure(journal.records);
   const isWhole = arrived.records === journal.records && (arrived.bytes === journal.bytes || arrived.bytes === 0);
   if (!isWhole) throw new Error(`${arrived.records} records of ${journal.records} arrived`);
-  return rate;
+  return figure;
 }
 
 /** The least that a client can do: count what comes. */

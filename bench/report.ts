@@ -46,9 +46,9 @@ export function machineText(machine: MachineFacts): string {
   ].join("\n");
 }
 
-const HEADINGS = ["group", "figure", "median", "unit", "lowest – highest", "ratio", "target", "met", "note"] as const;
+const HEADINGS = ["group", "figure", "median", "unit", "lowest – highest", "ratio", "CPU µs", "target", "met", "note"] as const;
 /** The columns of numbers, which are set flush right. */
-const NUMBERS = new Set<string>(["median", "ratio"]);
+const NUMBERS = new Set<string>(["median", "ratio", "CPU µs"]);
 
 /** The rows as an aligned table. */
 export function tableText(rows: readonly Row[]): string {
@@ -74,6 +74,7 @@ function cellsOf(row: Row): string[] {
     row.unit,
     row.spread === undefined ? "" : row.spread.map(figureText).join(" – "),
     row.ratio === undefined ? "" : row.ratio.toFixed(2),
+    row.cpuUs === undefined ? "" : figureText(row.cpuUs),
     row.target === undefined ? "" : targetText(row.target),
     row.met === undefined ? "" : row.met ? "yes" : "NO",
     row.note ?? "",

@@ -21,14 +21,45 @@ export function spread(values: readonly number[]): readonly [number, number] {
   return [Math.min(...values), Math.max(...values)];
 }
 
-/** One thing that is measured against others: each call is one round and answers one figure. Round 0 is the warm-up. */
-export type Variant = (round: number) => Promise<number> | number;
+/** What one round gave: how many a second, and the processor time of this process for each, all threads together. */
+export interface Figure {
+  readonly perSecond: number;
+  readonly cpuUs: number;
+}
+
+/** Starts when it is made. */
+export class Stopwatch {
+  readonly #sinceMs = performance.now();
+  readonly #cpu = process.cpuUsage();
+
+  /** Milliseconds so far. */
+  elapsedMs(): number {
+    return performance.now() - this.#sinceMs;
+  }
+
+  /** Microseconds of processor time so far. */
+  cpuUs(): number {
+    const { user, system } = process.cpuUsage(this.#cpu);
+    return user + system;
+  }
+
+  /** The figure of `count` things that were done since the start. */
+  figure(count: number): Figure {
+    return { perSecond: (count * 1000) / this.elapsedMs(), cpuUs: this.cpuUs() / count };
+  }
+}
+
+/** One thing that is measured against others: each call is one round. Round 0 is the warm-up. */
+export type Variant = (round: number) => Promise<Figure> | Figure;
 
 /** What the rounds of one variant gave. */
 export interface Rounds {
+  /** How many a second, round by round. */
   readonly values: readonly number[];
   readonly median: number;
   readonly spread: readonly [number, number];
+  /** The median. */
+  readonly cpuUs: number;
 }
 
 /**
@@ -42,30 +73,26 @@ export async function takeTurns<Name extends string>(
   variants: Readonly<Record<Name, Variant>>,
 ): Promise<Record<Name, Rounds>> {
   const names = Object.keys(variants) as Name[];
-  const values = new Map<Name, number[]>(names.map((name) => [name, []]));
+  const figures = new Map<Name, Figure[]>(names.map((name) => [name, []]));
   for (let round = 0; round <= rounds; round++) {
     for (let index = 0; index < names.length; index++) {
       const name = names[(index + round) % names.length]!;
       context.progress(`${label}: round ${round} of ${rounds}, ${name}`);
       context.settle();
       const figure = await variants[name](round);
-      if (round > 0) values.get(name)!.push(figure);
+      if (round > 0) figures.get(name)!.push(figure);
     }
   }
-  const entries = names.map((name) => [name, roundsOf(values.get(name)!)] as const);
+  const entries = names.map((name) => [name, roundsOf(figures.get(name)!)] as const);
   return Object.fromEntries(entries) as Record<Name, Rounds>;
 }
 
-function roundsOf(values: readonly number[]): Rounds {
-  return { values, median: median(values), spread: spread(values) };
+function roundsOf(figures: readonly Figure[]): Rounds {
+  const values = figures.map(({ perSecond }) => perSecond);
+  return { values, median: median(values), spread: spread(values), cpuUs: median(figures.map(({ cpuUs }) => cpuUs)) };
 }
 
 /** The median of `of` divided by `baseline`, round by round: noise that met both cancels out. */
 export function pairedRatio(of: Rounds, baseline: Rounds): number {
   return median(of.values.map((value, round) => value / baseline.values[round]!));
-}
-
-/** How many a second, of `count` that began at `sinceMs` by `performance.now()`. */
-export function perSecond(count: number, sinceMs: number): number {
-  return (count * 1000) / (performance.now() - sinceMs);
 }

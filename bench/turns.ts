@@ -11,7 +11,7 @@ import { CommitScript } from "./commits.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { newController, runTurn } from "./host.ts";
 import { startServerProcess } from "./server-process.ts";
-import { median, pairedRatio, perSecond, quantile, takeTurns } from "./statistics.ts";
+import { median, pairedRatio, quantile, Stopwatch, takeTurns, type Rounds } from "./statistics.ts";
 import { createSession, createSessions, withStore } from "./stores.ts";
 
 /** How many sessions run turns at once, and how many turns each of them runs in one round. */
@@ -44,9 +44,9 @@ async function measureOverGrpc(context: BenchContext): Promise<Row[]> {
       grpc: async (round) => {
         if (round === 1) latenciesMs.length = 0;
         const uids = await Promise.all(Array.from({ length: load.sessions }, () => client.sessions.create()));
-        const sinceMs = performance.now();
+        const watch = new Stopwatch();
         await Promise.all(uids.map(({ metadata }) => chained(turns, latenciesMs, () => remoteTurn(client, metadata?.uid ?? ""))));
-        return perSecond(load.sessions * turns, sinceMs);
+        return watch.figure(load.sessions * turns);
       },
     });
     rows.push(
@@ -76,32 +76,28 @@ async function measureInProcess(context: BenchContext, sessions: number, turns: 
         if (round === 1) latenciesMs.length = 0;
         await using controller = newController(store);
         const uids = await createSessions(store, sessions);
-        const sinceMs = performance.now();
+        const watch = new Stopwatch();
         await Promise.all(uids.map((uid) => chained(turns, latenciesMs, () => runTurn(controller, store, uid, [INPUT]))));
-        return perSecond(sessions * turns, sinceMs);
+        return watch.figure(sessions * turns);
       }),
     journal: () =>
       withStore(context, "inline", async (store) => {
         for (const uid of script.sessions()) await createSession(store, { uid });
-        const sinceMs = performance.now();
+        const watch = new Stopwatch();
         await script.run(store);
-        return perSecond(sessions * turns, sinceMs);
+        return watch.figure(sessions * turns);
       }),
   });
-  const figure = { group: "turns", unit: "turns/s" } as const;
   const note = `${script.appends / (sessions * turns)} appends a turn`;
   return [
-    { ...figure, name: `${label}, the journal alone`, value: rounds.journal.median, spread: rounds.journal.spread, note },
-    {
-      ...figure,
-      name: label,
-      value: rounds.turns.median,
-      spread: rounds.turns.spread,
-      ratio: pairedRatio(rounds.turns, rounds.journal),
-      target: TARGET,
-    },
+    { ...rowOf(`${label}, the journal alone`, rounds.journal), note },
+    { ...rowOf(label, rounds.turns), ratio: pairedRatio(rounds.turns, rounds.journal), target: TARGET },
     ...latencyRows(label, latenciesMs),
   ];
+}
+
+function rowOf(name: string, { median: value, spread, cpuUs }: Rounds): Row {
+  return { group: "turns", name, value, unit: "turns/s", spread, cpuUs };
 }
 
 /** The commits of such turns, as a host makes them. */
@@ -119,9 +115,9 @@ async function takenDown(context: BenchContext, sessions: number, turns: number)
 /** Does `work` `count` times, one after the other, and adds how long each took. */
 async function chained(count: number, latenciesMs: number[], work: () => Promise<void>): Promise<void> {
   for (let index = 0; index < count; index++) {
-    const sinceMs = performance.now();
+    const watch = new Stopwatch();
     await work();
-    latenciesMs.push(performance.now() - sinceMs);
+    latenciesMs.push(watch.elapsedMs());
   }
 }
 

@@ -8,7 +8,7 @@ import { fenceOf } from "../src/base/index.ts";
 import { createChainVerifier, EMPTY_PROJECTION, seal, type StoredRecord } from "../src/journal/index.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { turnEvents } from "./events.ts";
-import { perSecond, takeTurns } from "./statistics.ts";
+import { Stopwatch, takeTurns, type Figure, type Rounds } from "./statistics.ts";
 import { PORTS } from "./stores.ts";
 
 const RECORD_BYTES = 300;
@@ -27,29 +27,25 @@ export async function measureVerify(context: BenchContext): Promise<Row[]> {
     hash: () => timed(decoded, ({ event, prevHash, seq }) => contentHash({ event: event!, prevHash, seq }, digest)),
     verify: () => check(journal),
   });
-  const figure = { group: "verify", unit: "records/s" } as const;
   const note = `${Math.round(bytes)} bytes a record`;
   return [
-    { ...figure, name: "SHA-256 alone of the canonical text", value: rounds.digest.median, spread: rounds.digest.spread },
-    { ...figure, name: "canonical text + hash", value: rounds.hash.median, spread: rounds.hash.spread, note },
-    {
-      ...figure,
-      name: "whole check: decode, text, hash, links",
-      value: rounds.verify.median,
-      spread: rounds.verify.spread,
-      target: TARGET,
-      note,
-    },
+    rowOf("SHA-256 alone of the canonical text", rounds.digest),
+    { ...rowOf("canonical text + hash", rounds.hash), note },
+    { ...rowOf("whole check: decode, text, hash, links", rounds.verify), target: TARGET, note },
   ];
 }
 
-function timed<T>(items: readonly T[], work: (item: T) => string): number {
-  const sinceMs = performance.now();
+function rowOf(name: string, { median: value, spread, cpuUs }: Rounds): Row {
+  return { group: "verify", name, value, unit: "records/s", spread, cpuUs };
+}
+
+function timed<T>(items: readonly T[], work: (item: T) => string): Figure {
+  const watch = new Stopwatch();
   let characters = 0;
   for (const item of items) characters += work(item).length;
-  const rate = perSecond(items.length, sinceMs);
+  const figure = watch.figure(items.length);
   if (characters !== items.length * 64) throw new Error("a hash has not 64 digits");
-  return rate;
+  return figure;
 }
 
 /** A journal of turns, sealed as a store seals it. */
@@ -66,13 +62,13 @@ function sealedJournal(count: number): StoredRecord[] {
 }
 
 /** The check that `Journal.Verify` makes. A journal that it does not call intact would make the figure worthless. */
-function check(journal: readonly StoredRecord[]): number {
+function check(journal: readonly StoredRecord[]): Figure {
   const last = journal.at(-1)!;
-  const sinceMs = performance.now();
+  const watch = new Stopwatch();
   const verifier = createChainVerifier(PORTS.digest);
   verifier.pushPage(journal);
   const verdict = verifier.finish({ seq: last.seq, hash: last.contentHash });
-  const rate = perSecond(journal.length, sinceMs);
+  const figure = watch.figure(journal.length);
   if (verdict.kind !== "intact" || verdict.records !== journal.length) throw new Error("the journal does not verify");
-  return rate;
+  return figure;
 }
