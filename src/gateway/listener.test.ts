@@ -6,28 +6,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { SILENT_LOG } from "../base/index.ts";
 import { systemClock } from "../node/index.ts";
+import { TEST_CERT, TEST_KEY } from "../../e2e/support/certificate.ts";
 import { createHttp1Server } from "./http1.ts";
 import { listen, type Listener, type ListenerOptions } from "./listener.ts";
-
-/** For localhost; it signs nothing but these tests. */
-const TEST_KEY = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgIauC/c9J/MPbr6tQ
-02r1E/KTUIfm4FOuU6is80QmPqmhRANCAARmd+775JlojX7TL4InEZlwuOCsVLmh
-SNmto4CVwAYXY2op9Z6hGbiUI7d4965ZfxbpbSyeHNNXgY36XMT2tbv1
------END PRIVATE KEY-----
-`;
-const TEST_CERT = `-----BEGIN CERTIFICATE-----
-MIIBmzCCAUGgAwIBAgIUZMyhQJmDtI1JOpI+8yK3gXMYB3cwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEzMDEyMDc0NFoYDzIxMjYxMTA2
-MTIwNzQ0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAARmd+775JlojX7TL4InEZlwuOCsVLmhSNmto4CVwAYXY2op9Z6hGbiU
-I7d4965ZfxbpbSyeHNNXgY36XMT2tbv1o28wbTAdBgNVHQ4EFgQUhmBYnVX9xSdq
-Lt2B1JQWMUAtNYQwHwYDVR0jBBgwFoAUhmBYnVX9xSdqLt2B1JQWMUAtNYQwDwYD
-VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-zj0EAwIDSAAwRQIgfaGvm/GU/yURDwPOpsAhFIgYY8kq1brD3jHsueqM0iACIQCV
-IOSqbRIk33MLxmknaZDv4qKrWdtC9xyXlsO1bmPxsA==
------END CERTIFICATE-----
-`;
 
 const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -1,3 +1,4 @@
+import { get } from "node:https";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +19,7 @@ import { Health, HealthCheckRequestSchema, HealthCheckResponse_ServingStatus } f
 import { Journal, TailRequestSchema } from "../gen/holdfast/v1/journal_pb.ts";
 import { textMessage, type Harness } from "../spi/index.ts";
 import { storyOf, testHarness } from "../testing/index.ts";
+import { TEST_CERT, TEST_KEY } from "../../e2e/support/certificate.ts";
 import { ask, collect, stream } from "../../e2e/support/grpc-door.ts";
 import type { ServerConfig } from "./config.ts";
 import { startServer, type RunningServer, type ServerOptions } from "./start.ts";
@@ -95,6 +97,21 @@ describe("a server", () => {
     const health = await ask(client, Health.method.check, create(HealthCheckRequestSchema));
     expect(health.status).toBe(HealthCheckResponse_ServingStatus.SERVING);
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  });
+
+  it("speaks TLS at both doors when it has a certificate", async () => {
+    const { server } = await start({ tls: { key: TEST_KEY, cert: TEST_CERT } });
+    expect(server.url).toBe(`https://127.0.0.1:${server.port}`);
+    const client = new Client(`127.0.0.1:${server.port}`, credentials.createSsl(Buffer.from(TEST_CERT)));
+    onTestFinished(() => client.close());
+    expect(wordsOf(await collect(stream(client, Sessions.method.exec, hello()))).at(-1)).toBe("END COMPLETED");
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      get(`${server.url}/healthz`, { ca: TEST_CERT, agent: false }, (response) => resolve(response.resume().statusCode)).on(
+        "error",
+        reject,
+      );
+    });
+    expect(status).toBe(200);
   });
 
   it("serves harnesses that a program gives it", async () => {
