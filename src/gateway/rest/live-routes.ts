@@ -3,18 +3,19 @@
 import { create } from "@bufbuild/protobuf";
 import { invalidArgument } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
-import { ExecRequestSchema, ReplayRequestSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { LogRecordSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { DeltaSchema, ExecRequestSchema, ReplayRequestSchema, SessionSchema } from "../../gen/agentsessions/v1/session_pb.ts";
 import { TailRequestSchema, TailRequest_Until } from "../../gen/holdfast/v1/journal_pb.ts";
 import type { JournalService, SessionsService, StreamItem } from "../../service/contract.ts";
 import { decodeJsonText } from "./decode.ts";
-import { jsonResponse } from "./json.ts";
+import { deltaJson, jsonResponse, recordJson, sessionJson } from "./json.ts";
 import type { RestLimits } from "./limits.ts";
 import { HttpRefusal } from "./problem.ts";
 import { parametersOf, type QueryParameters, type QueryValues } from "./query.ts";
 import { recordPage, RECORD_PAGE_SCHEMA } from "./record-page.ts";
-import type { Answer, RestCall, Route } from "./route.ts";
+import type { Answer, EventTable, RestCall, Route } from "./route.ts";
 import { pathUid } from "./session-routes.ts";
-import { sseResponse, SSE_TYPE } from "./sse.ts";
+import { sseResponse, SSE_TYPE, wantsEvents, type SseEvent } from "./sse.ts";
 
 /** What the streaming routes call. */
 export interface LiveDependencies {
@@ -24,8 +25,14 @@ export interface LiveDependencies {
   readonly log: Log;
 }
 
+const LIVE_EVENTS: EventTable = {
+  data: { session: SessionSchema, record: LogRecordSchema, delta: DeltaSchema },
+  end: { last_seq: { type: "string", format: "int64" } },
+};
+
 const EVENTS_EXEC: Answer = {
   kind: "events",
+  events: LIVE_EVENTS,
   description: "`session` first, then `record` and `delta` as they come, `end` once the turn has ended or waits for an approval.",
 };
 
@@ -106,7 +113,7 @@ function recordsRoute(dependencies: LiveDependencies): Route {
     headers: { "Last-Event-ID": "The seq after which an event stream resumes; it wins over `from_seq`." },
     answers: [
       { kind: "object", schema: RECORD_PAGE_SCHEMA, description: "A page of records; `next_seq` is there when the range goes on." },
-      { kind: "events", description: "`session` first, then `record` and `delta`; `end` only with `until`." },
+      { kind: "events", events: LIVE_EVENTS, description: "`session` first, then `record` and `delta`; `end` only with `until`." },
     ],
     async handle(call) {
       if (!wantsEvents(call.headers)) {
@@ -150,12 +157,25 @@ async function stream(
 ): Promise<Response> {
   const first = await items.next();
   const { limits, log } = dependencies;
-  const { onGone } = call;
-  return sseResponse(first, items, { operation, signal: call.context.signal, onGone, heartbeatMs: limits.heartbeatMs, log });
+  const { onGone, context } = call;
+  let lastSeq = 0;
+  const encode = (item: StreamItem): SseEvent => {
+    if (item.kind === "record") lastSeq = item.record.seq;
+    return eventOf(item);
+  };
+  const endData = () => ({ last_seq: String(lastSeq) });
+  return sseResponse(first, items, { operation, signal: context.signal, onGone, heartbeatMs: limits.heartbeatMs, log, encode, endData });
 }
 
-function wantsEvents(headers: Headers): boolean {
-  return (headers.get("accept") ?? "").toLowerCase().includes(SSE_TYPE);
+function eventOf(item: StreamItem): SseEvent {
+  switch (item.kind) {
+    case "session":
+      return { event: "session", data: sessionJson(item.session) };
+    case "record":
+      return { event: "record", data: recordJson(item.record), id: item.record.seq };
+    case "delta":
+      return { event: "delta", data: deltaJson(item.delta) };
+  }
 }
 
 function requireEvents(headers: Headers): void {

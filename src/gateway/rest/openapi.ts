@@ -5,10 +5,9 @@
 
 import { ERROR_CODES, type ErrorCode } from "../../base/errors.ts";
 import { LogRecordSchema } from "../../gen/agentsessions/v1/common_pb.ts";
-import { DeltaSchema, SessionSchema } from "../../gen/agentsessions/v1/session_pb.ts";
 import { PROBLEM_TYPE } from "./problem.ts";
 import type { QueryType } from "./query.ts";
-import type { Answer, Route } from "./route.ts";
+import type { Answer, EventTable, Route } from "./route.ts";
 import { messageSchema, reference, type JsonSchema, type SchemaRegistry } from "./schema.ts";
 import { SSE_TYPE } from "./sse.ts";
 
@@ -136,21 +135,19 @@ function contentOf(answer: Answer, registry: SchemaRegistry): [string, unknown] 
     case "message":
       return ["application/json", { schema: messageSchema(answer.schema, registry) }];
     case "object":
+      for (const message of answer.messages ?? []) messageSchema(message, registry);
       return ["application/json", { schema: answer.schema }];
-    case "events":
-      return [SSE_TYPE, { schema: { type: "string", description: "Server-sent events." }, "x-events": eventSchemas(registry) }];
+    case "events": {
+      const events = eventSchemas(answer.events, registry);
+      return [SSE_TYPE, { schema: { type: "string", description: "Server-sent events." }, "x-events": events }];
+    }
   }
 }
 
 /** OpenAPI 3.1 has no words for what the data of an event is; this extension says it. */
-function eventSchemas(registry: SchemaRegistry): JsonSchema {
-  return {
-    session: messageSchema(SessionSchema, registry),
-    record: messageSchema(LogRecordSchema, registry),
-    delta: messageSchema(DeltaSchema, registry),
-    error: reference("Problem"),
-    end: { type: "object", properties: { last_seq: { type: "string", format: "int64" } } },
-  };
+function eventSchemas({ data, end }: EventTable, registry: SchemaRegistry): JsonSchema {
+  const schemas = Object.entries(data).map(([event, message]) => [event, messageSchema(message, registry)] as const);
+  return { ...Object.fromEntries(schemas), error: reference("Problem"), end: { type: "object", properties: end } };
 }
 
 function problemSchema(): JsonSchema {

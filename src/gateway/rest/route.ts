@@ -20,9 +20,22 @@ export interface RestCall {
 /** What a route answers when it goes well. */
 export type Answer =
   | { readonly kind: "message"; readonly status: 200 | 201; readonly schema: DescMessage; readonly description: string }
-  /** A JSON object that is no message of the protocol; `schema` is its JSON schema. */
-  | { readonly kind: "object"; readonly schema: Readonly<Record<string, unknown>>; readonly description: string }
-  | { readonly kind: "events"; readonly description: string };
+  /** JSON that is no message of the protocol; `schema` is its JSON schema, `messages` are those it refers to. */
+  | {
+      readonly kind: "object";
+      readonly schema: Readonly<Record<string, unknown>>;
+      readonly messages?: readonly DescMessage[];
+      readonly description: string;
+    }
+  /** `events`: what the data of each is, and what `end` says. An `error` is a problem document everywhere. */
+  | { readonly kind: "events"; readonly events: EventTable; readonly description: string };
+
+/** The events of a stream. */
+export interface EventTable {
+  readonly data: Readonly<Record<string, DescMessage>>;
+  /** The properties of `end`, each a JSON schema. */
+  readonly end: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
 
 /** One route. */
 export interface Route {

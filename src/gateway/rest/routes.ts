@@ -3,6 +3,8 @@
 import type { Log } from "../../base/ports.ts";
 import type { JournalService, SessionsService } from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
+import { checkRoute } from "./check-route.ts";
+import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { liveRoutes } from "./live-routes.ts";
 import type { RestLimits } from "./limits.ts";
 import type { Route } from "./route.ts";
@@ -20,7 +22,13 @@ export interface RouteDependencies {
 
 /** Every route of the REST front door but the OpenAPI document, which is made from these. */
 export function routesOf(dependencies: RouteDependencies): readonly Route[] {
-  return [...healthRoutes(dependencies.health), ...sessionRoutes(dependencies), ...liveRoutes(dependencies)];
+  return [
+    ...healthRoutes(dependencies.health),
+    ...sessionRoutes(dependencies),
+    ...lifecycleRoutes(dependencies),
+    ...liveRoutes(dependencies),
+    checkRoute(dependencies),
+  ];
 }
 
 const STATUS_SCHEMA = {

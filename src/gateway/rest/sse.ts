@@ -1,5 +1,5 @@
 /**
- * Server-sent events: a live stream of a session over plain HTTP.
+ * Server-sent events: a stream of a session over plain HTTP.
  *
  * Invariants:
  * - `id:` is the seq of a record and stands on records only, so a client's `Last-Event-ID` is always a seq it has seen.
@@ -7,17 +7,27 @@
  * - A stream that began ends with `event: end` or with `event: error`; one that just stops was cut, and can be picked up.
  */
 
+import type { JsonValue } from "@bufbuild/protobuf";
 import type { Log } from "../../base/ports.ts";
-import type { StreamItem } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
-import { deltaJson, recordJson, sessionJson } from "./json.ts";
 import { problemOf } from "./problem.ts";
 
 /** The media type of an event stream. */
 export const SSE_TYPE = "text/event-stream";
 
+/** One event of a stream. */
+export interface SseEvent {
+  readonly event: string;
+  readonly data: JsonValue;
+  /** The seq of a record; absent for everything else. */
+  readonly id?: number | undefined;
+}
+
 /** What a stream needs beside its items. */
-export interface SseOptions {
+export interface SseOptions<Item> {
+  readonly encode: (item: Item) => SseEvent;
+  /** The data of the last event, `end`. */
+  readonly endData: () => JsonValue;
   /** What the call is named in the log. */
   readonly operation: string;
   /** The call's signal: fires when the client goes away or the server closes. */
@@ -28,20 +38,24 @@ export interface SseOptions {
   readonly log: Log;
 }
 
+/** Whether a request asks for events instead of a JSON document. */
+export function wantsEvents(headers: Headers): boolean {
+  return (headers.get("accept") ?? "").toLowerCase().includes(SSE_TYPE);
+}
+
 const HEADERS = { "content-type": SSE_TYPE, "x-accel-buffering": "no" };
 const ENCODER = new TextEncoder();
 const HEARTBEAT = ENCODER.encode(": keep-alive\n\n");
 
 /** The response that streams `items`, of which `first` was taken already. */
-export function sseResponse(
-  first: IteratorResult<StreamItem, void>,
-  items: AsyncGenerator<StreamItem, void, undefined>,
-  options: SseOptions,
+export function sseResponse<Item>(
+  first: IteratorResult<Item, void>,
+  items: AsyncGenerator<Item, void, undefined>,
+  options: SseOptions<Item>,
 ): Response {
   const { signal, heartbeatMs } = options;
   let gone = false;
-  let taken: IteratorResult<StreamItem, void> | undefined = first;
-  let lastSeq = 0;
+  let taken: IteratorResult<Item, void> | undefined = first;
   let heartbeat: NodeJS.Timeout | undefined;
   const finish = (controller: ReadableStreamDefaultController<Uint8Array>, last: Uint8Array): void => {
     clearInterval(heartbeat);
@@ -60,12 +74,9 @@ export function sseResponse(
         const next = taken ?? (await items.next());
         taken = undefined;
         if (gone) return;
-        if (next.done !== true) {
-          if (next.value.kind === "record") lastSeq = next.value.record.seq;
-          return controller.enqueue(eventOf(next.value));
-        }
+        if (next.done !== true) return controller.enqueue(frame(options.encode(next.value)));
         signal.throwIfAborted();
-        return finish(controller, frame("end", JSON.stringify({ last_seq: String(lastSeq) })));
+        return finish(controller, frame({ event: "end", data: options.endData() }));
       } catch (thrown) {
         if (!gone) finish(controller, errorEvent(thrown, options));
       }
@@ -81,23 +92,12 @@ export function sseResponse(
   return new Response(body, { headers: HEADERS });
 }
 
-function eventOf(item: StreamItem): Uint8Array {
-  switch (item.kind) {
-    case "session":
-      return frame("session", JSON.stringify(sessionJson(item.session)));
-    case "record":
-      return frame("record", JSON.stringify(recordJson(item.record)), item.record.seq);
-    case "delta":
-      return frame("delta", JSON.stringify(deltaJson(item.delta)));
-  }
+function errorEvent(thrown: unknown, { operation, log }: { readonly operation: string; readonly log: Log }): Uint8Array {
+  return frame({ event: "error", data: { ...problemOf(reported(thrown, operation, log)) } });
 }
 
-function errorEvent(thrown: unknown, { operation, log }: SseOptions): Uint8Array {
-  return frame("error", JSON.stringify(problemOf(reported(thrown, operation, log))));
-}
-
-/** One event. The data is JSON and so has no line break of its own. */
-function frame(event: string, data: string, id?: number): Uint8Array {
+/** One event as bytes. The data is JSON and so has no line break of its own. */
+function frame({ event, data, id }: SseEvent): Uint8Array {
   const idLine = id === undefined ? "" : `id: ${id}\n`;
-  return ENCODER.encode(`event: ${event}\n${idLine}data: ${data}\n\n`);
+  return ENCODER.encode(`event: ${event}\n${idLine}data: ${JSON.stringify(data)}\n\n`);
 }
