@@ -116,9 +116,10 @@ describe("GET check", () => {
   });
 
   it("is cut off, and no valid JSON, when it fails in the middle", async () => {
+    const journal: Partial<JournalService> = { checkReplay: failing };
     const app = createRestApp({
       sessions: {} as SessionsService,
-      journal: { checkReplay: failing } as JournalService,
+      journal: { ...journal } as JournalService,
       health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
       log: SILENT_LOG,
       authenticate: () => ({ identity: undefined }),
