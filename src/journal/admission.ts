@@ -12,7 +12,7 @@ import type { Digest } from "../base/ports.ts";
 import type { ComputeRef } from "../gen/agentsessions/v1/session_pb.ts";
 import type { Projection } from "./projection.ts";
 import { seal } from "./seal.ts";
-import { isDeleted, liveHolder, type Lease, type SessionState } from "./session-state.ts";
+import { isDeleted, isLive, liveHolder, type Lease, type SessionState } from "./session-state.ts";
 import type { AppendOutcome, AppendRequest, ComputeChange, Writer } from "./store.ts";
 import type { StoredRecord } from "./record.ts";
 
@@ -29,7 +29,7 @@ export interface Admitted {
 /** Decides about `request` on top of `state`; undefined is an unknown session. */
 export function admit(state: SessionState | undefined, request: AppendRequest, nowMs: number): Admitted | Refusal {
   if (state === undefined) return { kind: "not-found" };
-  if (isDeleted(state.projection)) return { kind: "deleted" };
+  if (!isLive(state)) return { kind: "deleted" };
   const admitted = admitWriter(state, request.writer, nowMs);
   if (admitted.kind !== "admitted") return admitted;
   const { lastSeq } = state.projection;
@@ -94,7 +94,8 @@ export function advance(state: SessionState, admitted: Admitted, request: Append
   const { key, seed, parent } = state;
   const version = shown ? state.version + 1 : state.version;
   const updateTimeMs = shown ? Math.max(state.updateTimeMs, nowMs) : state.updateTimeMs;
-  return { records, state: { key, seed, parent, updateTimeMs, version, fence: admitted.fence, lease, compute, projection } };
+  const { fence } = admitted;
+  return { records, state: { key, seed, parent, updateTimeMs, version, fence, lease, compute, projection, keptSeq: undefined } };
 }
 
 function withComputeState(projection: Projection, change: ComputeChange | undefined): Projection {
@@ -108,6 +109,6 @@ function changedCompute(before: ComputeRef | undefined, change: ComputeChange | 
 
 /** The lease after a renewal; undefined when the lease or the fence was lost. */
 export function renewed(state: SessionState, holder: Lease["holder"], fence: Fence, leaseMs: number, nowMs: number): Lease | undefined {
-  if (state.fence !== fence || state.lease?.holder !== holder || isDeleted(state.projection)) return undefined;
+  if (state.fence !== fence || state.lease?.holder !== holder || !isLive(state)) return undefined;
   return { holder, untilMs: nowMs + leaseMs };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HoldfastError, type HostId, type SessionUid } from "../base/index.ts";
+import { HoldfastError, SEQ_NONE, type HostId, type SessionUid } from "../base/index.ts";
 import { output, seedOf } from "../testing/journal-conformance/fixtures.ts";
 import { testDigest, VirtualClock } from "../testing/ports.ts";
 import type { Draft } from "./draft.ts";
@@ -31,6 +31,8 @@ class Bench {
         nameTaken: () => false,
         originOf: () => undefined,
         hashAt: () => undefined,
+        neededSeq: () => SEQ_NONE,
+        sliceFloor: (_, floorSeq) => floorSeq,
       },
       clock: new VirtualClock(),
       digest: testDigest,

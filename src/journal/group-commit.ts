@@ -13,7 +13,8 @@ import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { SessionUid } from "../base/ids.ts";
 import type { Clock, Digest } from "../base/ports.ts";
 import { throwIfCancelled } from "./cancel.ts";
-import { Draft, type Committed } from "./draft.ts";
+import { Draft } from "./draft.ts";
+import type { Committed } from "./draft-work.ts";
 import { APPENDS_QUEUED_MAX, BATCH_BYTES_SOFT_MAX, BATCH_RECORDS_SOFT_MAX } from "./limits.ts";
 import type { StoredRecord } from "./record.ts";
 import type { StoreCallOptions } from "./store.ts";
@@ -140,7 +141,7 @@ export class GroupCommit {
     const queue = this.#queue;
     let taken = 0;
     let staged = 0;
-    while (taken < queue.length && draft.bytes < BATCH_BYTES_SOFT_MAX && draft.records.length < BATCH_RECORDS_SOFT_MAX) {
+    while (taken < queue.length && draft.bytes < BATCH_BYTES_SOFT_MAX && draft.recordsTouched < BATCH_RECORDS_SOFT_MAX) {
       const item = queue[taken++]!;
       try {
         throwIfCancelled(item.signal);

@@ -14,5 +14,9 @@ export const FORK_CHILDREN_MAX = 128;
 export const APPENDS_QUEUED_MAX = 16_384;
 /** The size at which a transaction takes no further append, in bytes of its records; what waits goes into the next one. */
 export const BATCH_BYTES_SOFT_MAX = 16 * 1024 * 1024;
-/** The size at which a transaction takes no further append, in records. */
+/** The most records that one transaction removes of a reclaimed session; a larger session goes in slices. */
+export const RECLAIM_RECORDS_MAX = 1024;
+/** The size at which a slice of a reclaimed session ends, in bytes of its records. */
+export const RECLAIM_BYTES_SOFT_MAX = 16 * 1024 * 1024;
+/** The size at which a transaction takes no further append, in records that it adds or removes. */
 export const BATCH_RECORDS_SOFT_MAX = 4096;

@@ -1,7 +1,7 @@
 /** Listings: newest first by (create time, uid), by keyset, so that a listing is stable while sessions are created. */
 
 import { invalidArgument } from "../base/errors.ts";
-import { isDeleted, rowOf, type SessionState } from "./session-state.ts";
+import { isLive, rowOf, type SessionState } from "./session-state.ts";
 import type { ListCursor, ListPage, ListRequest } from "./store.ts";
 
 /** Throws INVALID_ARGUMENT unless the limit is a whole number of at least 1. */
@@ -30,8 +30,13 @@ export function isListed(state: SessionState, request: ListRequest): boolean {
   if (request.openTurn !== undefined && (openTurn !== undefined) !== request.openTurn) return false;
   if (request.openApproval !== undefined && hasOpenApproval(state) !== request.openApproval) return false;
   if (request.sinceMs !== undefined && seed.createTimeMs < request.sinceMs) return false;
-  if (request.includeDeleted !== true && isDeleted(projection)) return false;
+  if (!isLifeAsked(state, request)) return false;
   return request.after === undefined || compareListed(request.after, seed) < 0;
+}
+
+function isLifeAsked(state: SessionState, { includeDeleted, deletedBeforeMs }: ListRequest): boolean {
+  if (deletedBeforeMs !== undefined) return !isLive(state) && state.updateTimeMs <= deletedBeforeMs;
+  return includeDeleted === true || isLive(state);
 }
 
 /** Whether an approval call of the session has no receipt. */

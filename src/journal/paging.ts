@@ -5,16 +5,18 @@ import { seqOf, type Seq } from "../base/ids.ts";
 import { PAGE_BYTES_SOFT_MAX, PAGE_RECORDS_DEFAULT } from "./limits.ts";
 import type { Segment } from "./lineage.ts";
 import type { StoredRecord } from "./record.ts";
+import { readableSeq, type SessionState } from "./session-state.ts";
 import type { ReadRequest } from "./store.ts";
 
-/** A checked range; `toSeq` is the head at most. */
+/** A checked range; `toSeq` is the last record that can be read at most. */
 export interface ReadRange {
   readonly fromSeq: Seq;
   readonly toSeq: Seq;
 }
 
-/** The range that `request` asks of a journal whose head is `lastSeq`. */
-export function rangeOf(request: ReadRequest, lastSeq: Seq): ReadRange {
+/** The range that `request` asks of a session. */
+export function rangeOf(request: ReadRequest, state: SessionState): ReadRange {
+  const lastSeq = readableSeq(state);
   const fromSeq = seqOf(request.fromSeq ?? 1, "from_seq");
   const toSeq = seqOf(request.toSeq ?? lastSeq, "to_seq");
   return { fromSeq: Math.max(fromSeq, 1) as Seq, toSeq: Math.min(toSeq, lastSeq) as Seq };
@@ -56,6 +58,16 @@ export function* pagesOf(segments: readonly Segment[], recordsMax: number, readR
     }
   }
   if (page.length > 0) yield page;
+}
+
+/**
+ * What a read up to `toSeq` that failed with `error` is answered. A record that is missing since the session was reclaimed under the
+ * reader is no damage; `state` is the session as it is now.
+ */
+export function readFault(error: unknown, state: SessionState | undefined, toSeq: Seq): unknown {
+  const isMissing = error instanceof HoldfastError && error.code === "data_loss";
+  if (!isMissing || (state !== undefined && readableSeq(state) >= toSeq)) return error;
+  return new HoldfastError("aborted", "session: it was reclaimed while it was read", { cause: error });
 }
 
 function bytesOf(run: readonly StoredRecord[]): number {

@@ -21,6 +21,13 @@ export interface NewEvent {
   readonly aside?: Uint8Array | undefined;
 }
 
+/** A record that another journal sealed. */
+export interface SealedRecord {
+  /** The protobuf encoding of its LogRecord, to be kept as it is. */
+  readonly bytes: Uint8Array;
+  readonly aside?: Uint8Array | undefined;
+}
+
 /** The end of a chain: what the next record links to. */
 export interface Head {
   readonly seq: Seq;

@@ -40,6 +40,11 @@ export interface SessionState {
   readonly lease: Lease | undefined;
   readonly compute: ComputeRef | undefined;
   readonly projection: Projection;
+  /**
+   * Set while records 1…keptSeq are all that can be read of the session. At the projection's last seq: an import that is not
+   * complete, or the prefix that came with an imported child. Below it: what children still share of a session that was reclaimed.
+   */
+  readonly keptSeq: Seq | undefined;
 }
 
 /** A session that was just created: no record, no writer. */
@@ -54,12 +59,13 @@ export function newSessionState(key: number, seed: SessionSeed, nowMs: number): 
     lease: undefined,
     compute: undefined,
     projection: EMPTY_PROJECTION,
+    keptSeq: undefined,
   };
 }
 
-/** The row of a state. A lease that has run out at `nowMs` is not shown. */
+/** The row of a state. A lease that has run out at `nowMs` is not shown; a session that is there in part shows as deleted. */
 export function rowOf(state: SessionState, nowMs: number): SessionRow {
-  const { seed, parent, updateTimeMs, version, fence, compute, projection } = state;
+  const { seed, parent, updateTimeMs, version, fence, compute, projection, keptSeq } = state;
   return {
     seed,
     parent: parent === undefined ? undefined : { uid: parent.uid, forkSeq: parent.forkSeq },
@@ -68,7 +74,8 @@ export function rowOf(state: SessionState, nowMs: number): SessionRow {
     fence,
     holder: liveHolder(state.lease, nowMs),
     compute,
-    projection,
+    projection: keptSeq === undefined ? projection : { ...projection, deletionState: DeletionState.DELETION_PENDING },
+    keptSeq,
   };
 }
 
@@ -77,7 +84,22 @@ export function liveHolder(lease: Lease | undefined, nowMs: number): HostId | un
   return lease !== undefined && lease.untilMs > nowMs ? lease.holder : undefined;
 }
 
-/** Whether the session is deleted. Any state that is not ACTIVE counts as deleted. */
+/** Whether the records say that the session is deleted. Any state that is not ACTIVE counts as deleted. */
 export function isDeleted(projection: Projection): boolean {
   return projection.deletionState !== DeletionState.DELETION_ACTIVE;
+}
+
+/** Whether the session can be used: it is whole and not deleted. */
+export function isLive(state: SessionState): boolean {
+  return state.keptSeq === undefined && !isDeleted(state.projection);
+}
+
+/** The last record that can be read. */
+export function readableSeq(state: SessionState): Seq {
+  return state.keptSeq ?? state.projection.lastSeq;
+}
+
+/** Whether further records of the session may still be adopted before anybody can use it. */
+export function isIncomplete(state: SessionState): boolean {
+  return state.keptSeq === state.projection.lastSeq;
 }

@@ -48,6 +48,12 @@ export class StateCache {
     this.#remember(state);
   }
 
+  /** Forgets a session that is gone for good. */
+  drop(session: SessionUid): void {
+    this.#leases.delete(session);
+    this.#states.delete(session);
+  }
+
   /** A state that was read from the store, with the session's lease. */
   leased(read: SessionState): SessionState {
     const lease = this.#leases.get(read.seed.uid);

@@ -15,7 +15,8 @@ import type { Fence, HostId, Seq, SessionUid } from "../base/ids.ts";
 import type { IdentityRef, Origin } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ComputeRef, ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { Projection } from "./projection.ts";
-import type { NewEvent, StoredRecord } from "./record.ts";
+import type { Head, NewEvent, SealedRecord, StoredRecord } from "./record.ts";
+import type { ChainFault } from "./verify.ts";
 
 /** Options of every asynchronous call. */
 export interface StoreCallOptions {
@@ -53,6 +54,12 @@ export interface SessionRow {
   readonly holder: HostId | undefined;
   readonly compute: ComputeRef | undefined;
   readonly projection: Projection;
+  /**
+   * Set while records 1…keptSeq are all that can be read of the session, and it counts as deleted. Below the projection's last seq:
+   * the session was reclaimed, and its children share these. At it: an import that is not complete, or the prefix that came with
+   * an imported child.
+   */
+  readonly keptSeq: Seq | undefined;
 }
 
 /**
@@ -146,6 +153,8 @@ export interface ListRequest {
   readonly sinceMs?: number | undefined;
   /** Deleted ones too; default false. */
   readonly includeDeleted?: boolean | undefined;
+  /** Only deleted ones whose last change is no younger than this time. */
+  readonly deletedBeforeMs?: number | undefined;
   readonly after?: ListCursor | undefined;
   readonly limit: number;
   readonly signal?: AbortSignal | undefined;
@@ -177,6 +186,49 @@ export type ForkOutcome =
   | { readonly kind: "conflict"; readonly lastSeq: Seq }
   | { readonly kind: "name-taken"; readonly name: string };
 
+/** What became of the storage of a deleted session. */
+export type ReclaimOutcome =
+  /** The session is gone: its row, its records and what was beside them. */
+  | { readonly kind: "reclaimed" }
+  /** Records 1…keptSeq stay, since children share them, and the row stays for them. There is nothing more to remove now. */
+  | { readonly kind: "kept"; readonly keptSeq: Seq }
+  /** As much as one transaction removes is gone, and there is more. */
+  | { readonly kind: "more"; readonly keptSeq: Seq }
+  | { readonly kind: "not-deleted" }
+  | { readonly kind: "not-found" };
+
+/** Records that another journal sealed, for a session of this one. */
+export interface AdoptRequest {
+  /** The session. The first adoption creates it; later ones must bring the same seed. */
+  readonly seed: SessionSeed;
+  /** Set iff the session is a fork. The projection is the parent's at `forkSeq`, and is used only when the session is created. */
+  readonly parent: { readonly uid: SessionUid; readonly forkSeq: Seq; readonly projection: Projection } | undefined;
+  /** The last record that is here; for a session that is to be created the parent's at `forkSeq`, or none. */
+  readonly after: Head;
+  /** The records that follow it, in order; empty for creating alone. */
+  readonly records: readonly SealedRecord[];
+}
+
+export type AdoptOutcome =
+  | { readonly kind: "adopted"; readonly row: SessionRow }
+  /** The head is not `after`. */
+  | { readonly kind: "conflict"; readonly lastSeq: Seq }
+  /** The records are no continuation of the chain; none of them was taken. */
+  | { readonly kind: "broken"; readonly fault: ChainFault }
+  /** The parent is not here, or its record at the fork is not the one that it should be. */
+  | { readonly kind: "no-parent" }
+  /** Another session has this uid: its seed or its parent differ. */
+  | { readonly kind: "uid-taken" }
+  /** A turn of the session runs. */
+  | { readonly kind: "held"; readonly holder: HostId }
+  | { readonly kind: "deleted" };
+
+export type CompleteOutcome =
+  | { readonly kind: "completed"; readonly rows: readonly SessionRow[] }
+  /** One of the sessions is not here (any more), or was reclaimed. */
+  | { readonly kind: "not-found"; readonly session: SessionUid }
+  | { readonly kind: "name-taken"; readonly session: SessionUid; readonly name: string };
+
 /** Leases that are to go on. */
 export interface RenewRequest {
   readonly holder: HostId;
@@ -205,6 +257,20 @@ export interface JournalStore extends AsyncDisposable {
   read(request: ReadRequest): AsyncIterable<readonly StoredRecord[]>;
   /** What was kept beside records of the range, by seq. */
   readAsides(request: ReadRequest): Promise<ReadonlyMap<Seq, Uint8Array>>;
+  /**
+   * Removes storage of a deleted session (or of an incomplete one): all of it, but for the prefix that its children share. A child that
+   * was reclaimed itself shares what its own children need. One call removes a bounded number of records from the end, in one
+   * transaction: what is left is a prefix at any time, and the next call goes on from there.
+   */
+  reclaim(session: SessionUid, options?: StoreCallOptions): Promise<ReclaimOutcome>;
+  /**
+   * Takes over sealed records byte for byte, each verified against the one before it, and the row's fence rises to theirs. A session
+   * that is created so is incomplete, which is like deleted, until `complete`. A session that is in use is continued, if no turn of
+   * it runs. All records are taken or none.
+   */
+  adopt(request: AdoptRequest, options?: StoreCallOptions): Promise<AdoptOutcome>;
+  /** Lets incomplete sessions be used as their records say: all of them or none. One that is complete stays as it is. */
+  complete(sessions: readonly SessionUid[], options?: StoreCallOptions): Promise<CompleteOutcome>;
   /** Creates all children or none. */
   fork(request: ForkRequest, options?: StoreCallOptions): Promise<ForkOutcome>;
   /** Extends leases; returns the sessions whose lease or fence was lost. */

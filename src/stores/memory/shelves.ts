@@ -1,8 +1,8 @@
 /** Where the memory store keeps sessions and their records. */
 
 import type { Seq, SessionUid } from "../../base/index.ts";
-import { compareListed, isDeleted } from "../../journal/index.ts";
-import type { Committed, Draft, ListCursor, OriginOf, ReadRun, SessionState, StoredRecord } from "../../journal/index.ts";
+import { compareListed, isLive, sharedSeq, sliceFloorOf } from "../../journal/index.ts";
+import type { Committed, Draft, ListCursor, OriginOf, ReadRun, RecordSize, SessionState, StoredRecord } from "../../journal/index.ts";
 
 /** One session: its state and what it wrote itself. A forked one's first records are on its parent's shelf. */
 interface Shelf {
@@ -14,7 +14,7 @@ interface Shelf {
 /** The shelves of all sessions. */
 export class Shelves implements Committed {
   readonly #byUid = new Map<SessionUid, Shelf>();
-  readonly #byKey: Shelf[] = [];
+  readonly #byKey = new Map<number, Shelf>();
   /** In the reverse order of listings, so that a new session is usually added at the end. */
   readonly #oldestFirst: Shelf[] = [];
   readonly #names = new Set<string>();
@@ -30,10 +30,20 @@ export class Shelves implements Committed {
     return this.#names.has(nameKey(project, name));
   }
 
-  readonly originOf: OriginOf = (key) => this.#byKey[key]?.state.parent;
+  readonly originOf: OriginOf = (key) => this.#byKey.get(key)?.state.parent;
 
   hashAt(key: number, seq: Seq): string | undefined {
     return this.#run(key, seq, 1)[0]?.contentHash;
+  }
+
+  neededSeq(session: SessionUid): Seq {
+    let needed = 0;
+    for (const { state } of this.#byKey.values()) if (state.parent?.uid === session) needed = Math.max(needed, sharedSeq(state));
+    return needed as Seq;
+  }
+
+  sliceFloor(key: number, floorSeq: Seq): Seq {
+    return sliceFloorOf(newestFirst(this.#byKey.get(key)?.records ?? [], floorSeq), floorSeq);
   }
 
   /** The run of records that `pagesOf` asks for. */
@@ -49,7 +59,7 @@ export class Shelves implements Committed {
   };
 
   asideAt(key: number, seq: Seq): Uint8Array | undefined {
-    return this.#byKey[key]?.asides.get(seq);
+    return this.#byKey.get(key)?.asides.get(seq);
   }
 
   /** States in the order of listings, from the first one after `after`. */
@@ -61,24 +71,46 @@ export class Shelves implements Committed {
   /** Takes over what a draft did. */
   publish(draft: Draft): void {
     for (const { before, after } of draft.changes()) {
-      if (before === undefined) this.#add(after);
-      else this.#byKey[after.key]!.state = after;
-      const { project, name } = after.seed;
-      if (name === "") continue;
-      if (isDeleted(after.projection)) this.#names.delete(nameKey(project, name));
-      else this.#names.add(nameKey(project, name));
+      this.#rename(before, after);
+      const shelf = this.#byKey.get(after.key);
+      if (shelf === undefined) this.#add(after);
+      else shelf.state = after;
     }
     for (const { key, record, aside } of draft.records) {
-      const shelf = this.#byKey[key]!;
+      const shelf = this.#byKey.get(key)!;
       shelf.records.push(record);
       if (aside !== undefined) shelf.asides.set(record.seq, aside);
     }
+    for (const { key, aboveSeq } of draft.cuts) this.#cut(this.#byKey.get(key)!, aboveSeq);
+    for (const { after, removed } of draft.changes()) if (removed) this.#remove(after);
+  }
+
+  #rename(before: SessionState | undefined, after: SessionState): void {
+    const { project, name } = after.seed;
+    if (name === "") return;
+    if (isLive(after)) this.#names.add(nameKey(project, name));
+    else if (before !== undefined && isLive(before)) this.#names.delete(nameKey(project, name));
+  }
+
+  #cut({ records, asides }: Shelf, aboveSeq: Seq): void {
+    for (let last = records.at(-1); last !== undefined && last.seq > aboveSeq; last = records.at(-1)) {
+      asides.delete(last.seq);
+      records.pop();
+    }
+  }
+
+  #remove({ key, seed }: SessionState): void {
+    const shelf = this.#byKey.get(key);
+    this.#byKey.delete(key);
+    this.#byUid.delete(seed.uid);
+    const place = this.#oldestFirst.findIndex((other) => other === shelf);
+    if (place >= 0) this.#oldestFirst.splice(place, 1);
   }
 
   #add(state: SessionState): void {
     const shelf: Shelf = { state, records: [], asides: new Map() };
     this.#byUid.set(state.seed.uid, shelf);
-    this.#byKey[state.key] = shelf;
+    this.#byKey.set(state.key, shelf);
     this.#oldestFirst.splice(this.#placeOf(state.seed), 0, shelf);
   }
 
@@ -95,10 +127,19 @@ export class Shelves implements Committed {
   }
 
   #run(key: number, fromSeq: number, count: number): StoredRecord[] {
-    const shelf = this.#byKey[key];
+    const shelf = this.#byKey.get(key);
     if (shelf === undefined) return [];
     const from = fromSeq - 1 - (shelf.state.parent?.forkSeq ?? 0);
     return from < 0 ? [] : shelf.records.slice(from, from + count);
+  }
+}
+
+/** The sizes of records above a seq. */
+function* newestFirst(records: readonly StoredRecord[], floorSeq: Seq): Generator<RecordSize, void, void> {
+  for (let index = records.length - 1; index >= 0; index--) {
+    const { seq, bytes } = records[index]!;
+    if (seq <= floorSeq) return;
+    yield { seq, bytes: bytes.length };
   }
 }
 

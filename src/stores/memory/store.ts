@@ -5,7 +5,7 @@
  * survives as long as the process does, and no longer.
  */
 
-import { HoldfastError, SILENT_LOG } from "../../base/index.ts";
+import { HoldfastError, SEQ_NONE, SILENT_LOG } from "../../base/index.ts";
 import type { Clock, Digest, Log, Seq, SessionUid } from "../../base/index.ts";
 import {
   GroupCommit,
@@ -14,6 +14,7 @@ import {
   pageRecordsMaxOf,
   pagesOf,
   rangeOf,
+  readFault,
   requireListLimit,
   rowOf,
   segmentsOf,
@@ -21,9 +22,12 @@ import {
   WatchHub,
 } from "../../journal/index.ts";
 import type {
+  AdoptOutcome,
+  AdoptRequest,
   AppendOutcome,
   AppendRequest,
   CommitListener,
+  CompleteOutcome,
   CreateOutcome,
   ForkOutcome,
   ForkRequest,
@@ -31,6 +35,7 @@ import type {
   ListPage,
   ListRequest,
   ReadRequest,
+  ReclaimOutcome,
   RenewRequest,
   Segment,
   SessionRow,
@@ -90,6 +95,18 @@ class MemoryStore implements JournalStore {
     return this.#commits.run((draft) => draft.fork(request), options);
   }
 
+  reclaim(session: SessionUid, options?: StoreCallOptions): Promise<ReclaimOutcome> {
+    return this.#commits.run((draft) => draft.reclaim(session), options);
+  }
+
+  adopt(request: AdoptRequest, options?: StoreCallOptions): Promise<AdoptOutcome> {
+    return this.#commits.run((draft) => draft.adopt(request), options);
+  }
+
+  complete(sessions: readonly SessionUid[], options?: StoreCallOptions): Promise<CompleteOutcome> {
+    return this.#commits.run((draft) => draft.complete(sessions), options);
+  }
+
   renew(request: RenewRequest): Promise<readonly SessionUid[]> {
     return this.#commits.run((draft) => draft.renew(request), request);
   }
@@ -114,9 +131,13 @@ class MemoryStore implements JournalStore {
   async *read(request: ReadRequest): AsyncGenerator<readonly StoredRecord[], void, void> {
     const recordsMax = pageRecordsMaxOf(request);
     const segments = this.#segmentsOf(request);
-    for (const page of pagesOf(segments, recordsMax, this.#shelves.readRun)) {
-      yield page;
-      this.#requireOpen(request.signal);
+    try {
+      for (const page of pagesOf(segments, recordsMax, this.#shelves.readRun)) {
+        yield page;
+        this.#requireOpen(request.signal);
+      }
+    } catch (error) {
+      throw readFault(error, this.#shelves.load(request.session), segments.at(-1)?.toSeq ?? SEQ_NONE);
     }
   }
 
@@ -149,7 +170,7 @@ class MemoryStore implements JournalStore {
     this.#requireOpen(request.signal);
     const state = this.#shelves.load(request.session);
     if (state === undefined) return [];
-    const { fromSeq, toSeq } = rangeOf(request, state.projection.lastSeq);
+    const { fromSeq, toSeq } = rangeOf(request, state);
     return segmentsOf(state.key, fromSeq, toSeq, this.#shelves.originOf);
   }
 

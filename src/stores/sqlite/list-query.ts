@@ -22,7 +22,8 @@ export function listQueryOf(request: ListRequest): ListQuery {
   if (request.parent !== undefined) where("s.parent_uid = ?", request.parent);
   if (request.openTurn !== undefined) where(`s.open_turn = ${request.openTurn ? 1 : 0}`);
   if (request.openApproval !== undefined) where(`s.open_approval = ${request.openApproval ? 1 : 0}`);
-  if (request.includeDeleted !== true) where("s.deleted = 0");
+  if (request.deletedBeforeMs !== undefined) where("s.deleted = 1 AND s.update_time_ms <= ?", request.deletedBeforeMs);
+  else if (request.includeDeleted !== true) where("s.deleted = 0");
   if (request.sinceMs !== undefined) where("s.create_time_ms >= ?", request.sinceMs);
   if (request.after !== undefined) {
     const { createTimeMs, uid } = request.after;
@@ -35,7 +36,8 @@ export function listQueryOf(request: ListRequest): ListQuery {
 }
 
 /** The index that leaves the fewest rows to skip. */
-function indexOf({ project, parent, openTurn, openApproval, includeDeleted }: ListRequest): string {
+function indexOf({ project, parent, openTurn, openApproval, includeDeleted, deletedBeforeMs }: ListRequest): string {
+  if (deletedBeforeMs !== undefined) return "sessions_by_deletion";
   if (parent !== undefined) return "sessions_by_parent";
   if (openApproval === true) return "sessions_by_open_approval";
   if (openTurn === true) return "sessions_by_open_turn";

@@ -5,7 +5,8 @@
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Seq, SessionUid } from "../../base/index.ts";
-import type { Committed, ListRequest, OriginOf, ReadRun, SessionState, StoredRecord } from "../../journal/index.ts";
+import { RECLAIM_RECORDS_MAX, sliceFloorOf } from "../../journal/index.ts";
+import type { Committed, ListRequest, OriginOf, ReadRun, RecordSize, SessionState, StoredRecord } from "../../journal/index.ts";
 import { openReader } from "./connection.ts";
 import { toStoreError } from "./faults.ts";
 import { listQueryOf } from "./list-query.ts";
@@ -21,6 +22,8 @@ export class JournalReader implements Omit<Committed, "load"> {
   readonly #run: StatementSync;
   readonly #runBytes: StatementSync;
   readonly #asides: StatementSync;
+  readonly #needed: StatementSync;
+  readonly #sizes: StatementSync;
   /** Prepared listings, by their SQL: there are few combinations of filters. */
   readonly #lists = new Map<string, StatementSync>();
 
@@ -34,6 +37,10 @@ export class JournalReader implements Omit<Committed, "load"> {
     this.#run = this.#db.prepare(`SELECT seq, kind, content_hash AS contentHash, fence, bytes ${range}`);
     this.#runBytes = this.#db.prepare(`SELECT coalesce(sum(length(bytes)), 0) AS bytes FROM (SELECT bytes ${range})`);
     this.#asides = this.#db.prepare("SELECT seq, bytes FROM asides WHERE session = ? AND seq BETWEEN ? AND ?");
+    this.#needed = this.#db.prepare(`SELECT coalesce(max(min(fork_seq, coalesce(kept_seq, fork_seq))), 0) AS seq
+      FROM sessions INDEXED BY sessions_by_parent WHERE parent_uid = ?`);
+    this.#sizes = this.#db.prepare(`SELECT seq, length(bytes) AS bytes FROM records
+      WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?`);
   }
 
   /** The durable state of a session, without its lease. */
@@ -54,6 +61,16 @@ export class JournalReader implements Omit<Committed, "load"> {
   hashAt(key: number, seq: Seq): string | undefined {
     const row = this.#guard(() => this.#hash.get(key, seq));
     return row === undefined ? undefined : (row as { hash: string }).hash;
+  }
+
+  neededSeq(session: SessionUid): Seq {
+    const row = this.#guard(() => this.#needed.get(session));
+    return (row === undefined ? 0 : (row as { seq: number }).seq) as Seq;
+  }
+
+  sliceFloor(key: number, floorSeq: Seq, toSeq: Seq): Seq {
+    const newestFirst = this.#guard(() => this.#sizes.all(key, floorSeq, toSeq, RECLAIM_RECORDS_MAX).map(sizeOf));
+    return sliceFloorOf(newestFirst, floorSeq);
   }
 
   /**
@@ -112,6 +129,10 @@ export class JournalReader implements Omit<Committed, "load"> {
       throw toStoreError(error);
     }
   }
+}
+
+function sizeOf(row: object): RecordSize {
+  return row as RecordSize;
 }
 
 /** The query names its columns as a record's fields, and a STRICT table holds their types. */

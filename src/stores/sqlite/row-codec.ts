@@ -6,9 +6,9 @@
  */
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { SessionSchema, ComputeRefSchema, type ComputeRef, type ComputeState } from "../../gen/agentsessions/v1/session_pb.ts";
+import { SessionSchema, ComputeRefSchema, type ComputeRef, type ComputeState, type DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionUid } from "../../base/index.ts";
-import type { EndState, OpenTurn, Projection, RecordedSnapshot, SessionSeed } from "../../journal/index.ts";
+import type { EndState, OpenTurn, Projection, RecordedSnapshot, SessionSeed, SessionState } from "../../journal/index.ts";
 
 /** The stored form of what a seed has beyond uid, project, name and create time, which are columns. */
 export function encodeSeed(seed: SessionSeed): Uint8Array {
@@ -37,17 +37,21 @@ export function decodeSeed(columns: SeedColumns, bytes: Uint8Array): SessionSeed
   return { ...columns, uid: columns.uid as SessionUid, harness, model, identity, origin, labels, annotations };
 }
 
-/** The part of a projection that is neither the head nor the deletion state. Fields that are undefined are left out. */
+/** The part of a projection that is neither the head nor, as a rule, the deletion state. Fields that are undefined are left out. */
 interface StateText {
   readonly openTurn?: OpenTurn | undefined;
   readonly lastEnd?: EndState | undefined;
   readonly computeState: ComputeState;
   readonly snapshot?: RecordedSnapshot | undefined;
+  /** What the records say of a session that is there in part. Its column says that it cannot be used, whatever they say. */
+  readonly deletionState?: DeletionState | undefined;
 }
 
 /** The stored form of a projection without its head and deletion state, which are columns. */
-export function encodeState({ openTurn, lastEnd, computeState, snapshot }: Projection): string {
-  const state: StateText = { openTurn, lastEnd, computeState, snapshot };
+export function encodeState({ projection, keptSeq }: Pick<SessionState, "projection" | "keptSeq">): string {
+  const { openTurn, lastEnd, computeState, snapshot } = projection;
+  const deletionState = keptSeq === undefined ? undefined : projection.deletionState;
+  const state: StateText = { openTurn, lastEnd, computeState, snapshot, deletionState };
   return JSON.stringify(state);
 }
 
@@ -63,8 +67,8 @@ export function sameState(left: Projection, right: Projection): boolean {
 
 /** A projection from its stored parts. */
 export function decodeState(text: string, head: Pick<Projection, "lastSeq" | "headHash" | "deletionState">): Projection {
-  const { openTurn, lastEnd, computeState, snapshot } = JSON.parse(text) as StateText;
-  return { ...head, openTurn, lastEnd, computeState, snapshot };
+  const { openTurn, lastEnd, computeState, snapshot, deletionState = head.deletionState } = JSON.parse(text) as StateText;
+  return { ...head, openTurn, lastEnd, computeState, snapshot, deletionState };
 }
 
 export function encodeCompute(compute: ComputeRef | undefined): Uint8Array | null {

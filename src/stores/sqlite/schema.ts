@@ -70,8 +70,14 @@ const FIRST_SCHEMA = `
   ) STRICT;
 `;
 
+/** Reclaiming: how far a session reaches that is there in part, and which sessions are deleted. */
+const RECLAIM_SCHEMA = `
+  ALTER TABLE sessions ADD COLUMN kept_seq INTEGER;
+  CREATE INDEX sessions_by_deletion ON sessions (create_time_ms DESC, uid, update_time_ms) WHERE deleted = 1;
+`;
+
 /** The steps from an empty file to the current schema: step n makes version n of version n − 1. A step is never changed. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, RECLAIM_SCHEMA];
 
 /**
  * The version of the file's schema; 0 for a new file. Changes nothing. Throws FAILED_PRECONDITION for a file of a newer version,

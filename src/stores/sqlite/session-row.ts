@@ -8,7 +8,7 @@ import { decodeCompute, decodeSeed, decodeState } from "./row-codec.ts";
 /** The columns of a session and its seed. */
 export const SESSION_COLUMNS = `s.key, s.uid, s.project, s.name, s.create_time_ms AS createTimeMs, s.parent_uid AS parentUid,
   s.parent_key AS parentKey, s.fork_seq AS forkSeq, s.deleted, s.update_time_ms AS updateTimeMs, s.version, s.fence,
-  s.last_seq AS lastSeq, s.head_hash AS headHash, s.state, s.compute, seeds.bytes AS seed`;
+  s.last_seq AS lastSeq, s.head_hash AS headHash, s.state, s.compute, s.kept_seq AS keptSeq, seeds.bytes AS seed`;
 
 /** What `SESSION_COLUMNS` selects. */
 interface SessionColumns {
@@ -28,6 +28,7 @@ interface SessionColumns {
   readonly headHash: string;
   readonly state: string;
   readonly compute: Uint8Array | null;
+  readonly keptSeq: number | null;
   readonly seed: Uint8Array;
 }
 
@@ -41,7 +42,7 @@ export function stateOf(row: object): SessionState {
 }
 
 function decodedState(row: SessionColumns): SessionState {
-  const { key, parentUid, parentKey, forkSeq, updateTimeMs, version, fence, lastSeq, headHash, deleted } = row;
+  const { key, parentUid, parentKey, forkSeq, updateTimeMs, version, fence, lastSeq, headHash, deleted, keptSeq } = row;
   const deletionState = deleted === 0 ? DeletionState.DELETION_ACTIVE : DeletionState.DELETION_PENDING;
   const { uid, project, name, createTimeMs } = row;
   return {
@@ -57,5 +58,6 @@ function decodedState(row: SessionColumns): SessionState {
     lease: undefined,
     compute: decodeCompute(row.compute),
     projection: decodeState(row.state, { lastSeq: lastSeq as Seq, headHash, deletionState }),
+    keptSeq: keptSeq === null ? undefined : (keptSeq as Seq),
   };
 }

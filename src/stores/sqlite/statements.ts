@@ -14,7 +14,11 @@ export const STATEMENTS = {
   advanceSession: "UPDATE sessions SET update_time_ms = ?, version = ?, fence = ?, last_seq = ?, head_hash = ? WHERE key = ?",
   changeSession: `UPDATE sessions SET open_turn = ?, open_approval = ?, update_time_ms = ?, version = ?, fence = ?, last_seq = ?,
     head_hash = ?, state = ?, compute = ? WHERE key = ?`,
-  deleteSession: "UPDATE sessions SET deleted = 1 WHERE key = ?",
+  settleSession: "UPDATE sessions SET deleted = ?, kept_seq = ? WHERE key = ?",
+  cutRecords: "DELETE FROM records WHERE session = ? AND seq > ?",
+  cutAsides: "DELETE FROM asides WHERE session = ? AND seq > ?",
+  removeSession: "DELETE FROM sessions WHERE key = ?",
+  removeSeed: "DELETE FROM seeds WHERE key = ?",
   probe: "INSERT INTO probes (bytes) VALUES (zeroblob(?))",
   clearProbe: "DELETE FROM probes",
 } as const;

@@ -11,7 +11,7 @@
  * Leases end with the process: the folder's lock proves that no other one runs turns on this journal.
  */
 
-import { HoldfastError } from "../../base/index.ts";
+import { HoldfastError, SEQ_NONE } from "../../base/index.ts";
 import type { Clock, Digest, Log, Seq, SessionUid } from "../../base/index.ts";
 import {
   GroupCommit,
@@ -19,6 +19,7 @@ import {
   pageRecordsMaxOf,
   pagesOf,
   rangeOf,
+  readFault,
   requireListLimit,
   rowOf,
   segmentsOf,
@@ -27,9 +28,12 @@ import {
   WatchHub,
 } from "../../journal/index.ts";
 import type {
+  AdoptOutcome,
+  AdoptRequest,
   AppendOutcome,
   AppendRequest,
   CommitListener,
+  CompleteOutcome,
   CreateOutcome,
   Draft,
   ForkOutcome,
@@ -38,6 +42,7 @@ import type {
   ListPage,
   ListRequest,
   ReadRequest,
+  ReclaimOutcome,
   RenewRequest,
   Segment,
   SessionRow,
@@ -92,6 +97,8 @@ export class SqliteStore implements JournalStore {
         nameTaken: (project, name) => reader.nameTaken(project, name),
         hashAt: (key, seq) => reader.hashAt(key, seq),
         originOf: reader.originOf,
+        neededSeq: (session) => reader.neededSeq(session),
+        sliceFloor: (key, floorSeq, toSeq) => reader.sliceFloor(key, floorSeq, toSeq),
       },
       nextKey: () => ++this.#lastKey,
       schedule: setImmediate,
@@ -115,6 +122,18 @@ export class SqliteStore implements JournalStore {
     return this.#commits.run((draft) => draft.fork(request), options);
   }
 
+  reclaim(session: SessionUid, options?: StoreCallOptions): Promise<ReclaimOutcome> {
+    return this.#commits.run((draft) => draft.reclaim(session), options);
+  }
+
+  adopt(request: AdoptRequest, options?: StoreCallOptions): Promise<AdoptOutcome> {
+    return this.#commits.run((draft) => draft.adopt(request), options);
+  }
+
+  complete(sessions: readonly SessionUid[], options?: StoreCallOptions): Promise<CompleteOutcome> {
+    return this.#commits.run((draft) => draft.complete(sessions), options);
+  }
+
   renew(request: RenewRequest): Promise<readonly SessionUid[]> {
     return this.#commits.run((draft) => draft.renew(request), request);
   }
@@ -135,12 +154,17 @@ export class SqliteStore implements JournalStore {
   async *read(request: ReadRequest): AsyncGenerator<readonly StoredRecord[], void, void> {
     const recordsMax = pageRecordsMaxOf(request);
     const segments = this.#segmentsOf(request);
-    for (const page of pagesOf(segments, recordsMax, this.#reader.readRun)) {
-      yield page;
-      if (page.at(-1)?.seq === segments.at(-1)?.toSeq) return;
-      // A long read must not keep the event loop from everybody else.
-      await new Promise(setImmediate);
-      this.#requireOpen(request.signal);
+    const toSeq = segments.at(-1)?.toSeq ?? SEQ_NONE;
+    try {
+      for (const page of pagesOf(segments, recordsMax, this.#reader.readRun)) {
+        yield page;
+        if (page.at(-1)?.seq === toSeq) return;
+        // A long read must not keep the event loop from everybody else.
+        await new Promise(setImmediate);
+        this.#requireOpen(request.signal);
+      }
+    } catch (error) {
+      throw readFault(error, this.#states.load(request.session), toSeq);
     }
   }
 
@@ -191,14 +215,17 @@ export class SqliteStore implements JournalStore {
   }
 
   #publish(draft: Draft): void {
-    for (const { after } of draft.changes()) this.#states.publish(after);
+    for (const { after, removed } of draft.changes()) {
+      if (removed) this.#states.drop(after.seed.uid);
+      else this.#states.publish(after);
+    }
   }
 
   #segmentsOf(request: ReadRequest): Segment[] {
     this.#requireOpen(request.signal);
     const state = this.#states.load(request.session);
     if (state === undefined) return [];
-    const { fromSeq, toSeq } = rangeOf(request, state.projection.lastSeq);
+    const { fromSeq, toSeq } = rangeOf(request, state);
     return segmentsOf(state.key, fromSeq, toSeq, this.#reader.originOf);
   }
 

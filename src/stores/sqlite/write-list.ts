@@ -2,7 +2,7 @@
  * A draft as statements: what goes to the writer, in this thread or in another.
  */
 
-import { isDeleted, hasOpenApproval } from "../../journal/index.ts";
+import { isLive, hasOpenApproval } from "../../journal/index.ts";
 import type { Draft, DraftChange, DraftRecord, SessionState } from "../../journal/index.ts";
 import { encodeCompute, encodeSeed, encodeState, sameState } from "./row-codec.ts";
 import { STATEMENT_NAMES, type StatementName, type WriteList, type WriteValue } from "./statements.ts";
@@ -30,6 +30,10 @@ export function recordListOf(draft: Draft, from: number): WriteList {
 export function writeListOf(draft: Draft, staged: number): WriteList {
   const list = recordListOf(draft, staged);
   for (const change of draft.changes()) addChange(list, change);
+  for (const { key, aboveSeq } of draft.cuts) {
+    add(list, "cutRecords", key, aboveSeq);
+    add(list, "cutAsides", key, aboveSeq);
+  }
   return list;
 }
 
@@ -48,29 +52,42 @@ function addRecord(list: WriteList, { key, record, aside }: DraftRecord): void {
   if (aside !== undefined) add(list, "insertAside", key, seq, aside);
 }
 
-function addChange(list: WriteList, { before, after }: DraftChange): void {
+function addChange(list: WriteList, { before, after, removed }: DraftChange): void {
+  if (removed) return addRemoval(list, after.key);
   if (before === undefined) return addNew(list, after);
   if (before.version === after.version) return;
+  const isSettled = isLive(before) === isLive(after) && before.keptSeq === after.keptSeq;
   const { key, updateTimeMs, version, fence, projection, compute } = after;
   const { lastSeq, headHash } = projection;
-  if (sameState(before.projection, projection) && before.compute === compute) {
+  if (isSettled && sameState(before.projection, projection) && before.compute === compute) {
     add(list, "advanceSession", updateTimeMs, version, fence, lastSeq, headHash, key);
   } else {
     const flags = [flag(projection.openTurn !== undefined), flag(hasOpenApproval(after))];
-    const state = [encodeState(projection), encodeCompute(compute)];
+    const state = [encodeState(after), encodeCompute(compute)];
     add(list, "changeSession", ...flags, updateTimeMs, version, fence, lastSeq, headHash, ...state, key);
   }
-  if (isDeleted(projection) && !isDeleted(before.projection)) add(list, "deleteSession", key);
+  if (!isSettled) addSettling(list, after);
+}
+
+/** Whether the session can be used, and how far it reaches where it cannot. */
+function addSettling(list: WriteList, state: SessionState): void {
+  add(list, "settleSession", flag(!isLive(state)), state.keptSeq ?? null, state.key);
+}
+
+function addRemoval(list: WriteList, key: number): void {
+  add(list, "removeSession", key);
+  add(list, "removeSeed", key);
 }
 
 function addNew(list: WriteList, state: SessionState): void {
   const { key, seed, parent, updateTimeMs, version, fence, projection, compute } = state;
   const place = [parent?.uid ?? null, parent?.key ?? null, parent?.forkSeq ?? null];
-  const flags = [flag(isDeleted(projection)), flag(projection.openTurn !== undefined), flag(hasOpenApproval(state))];
+  const flags = [flag(!isLive(state)), flag(projection.openTurn !== undefined), flag(hasOpenApproval(state))];
   const head = [updateTimeMs, version, fence, projection.lastSeq, projection.headHash];
-  const rest = [encodeState(projection), encodeCompute(compute)];
+  const rest = [encodeState(state), encodeCompute(compute)];
   add(list, "insertSession", key, seed.uid, seed.project, seed.name, seed.createTimeMs, ...place, ...flags, ...head, ...rest);
   add(list, "insertSeed", key, encodeSeed(seed));
+  if (state.keptSeq !== undefined) addSettling(list, state);
 }
 
 function flag(set: boolean): number {

@@ -1,5 +1,6 @@
 /** The conformance suite of the JournalStore interface: what a store of your own is tested with. */
 
+import { ADOPT_CASES } from "./adopt-cases.ts";
 import { APPEND_CASES } from "./append-cases.ts";
 import { casesOf, type ConformanceCase, type OpenStoreUnderTest } from "./conformance.ts";
 import { CREATE_CASES } from "./create-cases.ts";
@@ -8,6 +9,7 @@ import { LIFETIME_CASES } from "./lifetime-cases.ts";
 import { LIST_CASES } from "./list-cases.ts";
 import { RANDOM_CASES } from "./random-cases.ts";
 import { READ_CASES } from "./read-cases.ts";
+import { RECLAIM_CASES } from "./reclaim-cases.ts";
 import { WATCH_CASES } from "./watch-cases.ts";
 import { WRITER_CASES } from "./writer-cases.ts";
 
@@ -23,6 +25,8 @@ export function journalStoreCases(open: OpenStoreUnderTest): readonly Conformanc
     ...casesOf("read", READ_CASES, open),
     ...casesOf("list", LIST_CASES, open),
     ...casesOf("fork", FORK_CASES, open),
+    ...casesOf("reclaim", RECLAIM_CASES, open),
+    ...casesOf("adopt", ADOPT_CASES, open),
     ...casesOf("watch", WATCH_CASES, open),
     ...casesOf("lifetime", LIFETIME_CASES, open),
     ...casesOf("random", RANDOM_CASES, open),

@@ -25,6 +25,10 @@ export interface ModelSession {
   leaseEndMs: number;
   deleted: boolean;
   openTurn: boolean;
+  /** Of the parent's records, those that the session begins with. */
+  readonly forkSeq: number;
+  /** Set once it was reclaimed: how many of its records are left. */
+  kept: number | undefined;
 }
 
 /** Who an append of the model is made by. */
@@ -92,7 +96,7 @@ export class ModelStore {
       names.add(`${project}/${name}`);
     }
     for (const seed of children) {
-      const child = blank({ ...seed, parent: uid });
+      const child = blank({ ...seed, parent: uid }, atSeq);
       child.records.push(...parent.records.slice(0, atSeq));
       child.openTurn = openTurnOf(child.records);
       child.fence = parent.fence + 1;
@@ -100,6 +104,22 @@ export class ModelStore {
       this.sessions.set(seed.uid, child);
     }
     return "forked";
+  }
+
+  /** Reclaims all that can go at once. */
+  reclaim(uid: string): string {
+    const session = this.sessions.get(uid);
+    if (session === undefined) return "not-found";
+    if (!session.deleted) return "not-deleted";
+    const children = [...this.sessions.values()].filter((other) => other.parent === uid);
+    const kept = Math.max(0, ...children.map((child) => Math.min(child.forkSeq, child.kept ?? child.records.length)));
+    if (kept === 0) {
+      this.sessions.delete(uid);
+      return "reclaimed";
+    }
+    if (session.kept !== kept) session.version++;
+    session.kept = kept;
+    return `kept ${kept}`;
   }
 
   renew(holder: string, leaseMs: number, sessions: readonly { readonly session: string; readonly fence: number }[]): string {
@@ -151,6 +171,7 @@ function openTurnOf(records: readonly ModelRecord[]): boolean {
   return marks.at(-1) === "#12";
 }
 
-function blank(seed: Pick<ModelSession, "uid" | "project" | "name" | "createTimeMs" | "parent">): ModelSession {
-  return { ...seed, records: [], fence: 0, version: 1, holder: undefined, leaseEndMs: 0, deleted: false, openTurn: false };
+function blank(seed: Pick<ModelSession, "uid" | "project" | "name" | "createTimeMs" | "parent">, forkSeq = 0): ModelSession {
+  const life = { fence: 0, version: 1, holder: undefined, leaseEndMs: 0, deleted: false, openTurn: false, kept: undefined };
+  return { ...seed, ...life, records: [], forkSeq };
 }

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Fence, Seq } from "../../base/index.ts";
+import { decodeLogRecord, encodeLogRecord } from "../../canon/index.ts";
 import type { AppendRequest, CommitListener, JournalStore, Writer } from "../../journal/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import { testDigest } from "../ports.ts";
@@ -20,6 +21,9 @@ function plant(sound: JournalStore, planted: Planted): JournalStore {
     read: (request) => sound.read(request),
     readAsides: (request) => sound.readAsides(request),
     fork: (request, options) => sound.fork(request, options),
+    reclaim: (session, options) => sound.reclaim(session, options),
+    adopt: (request, options) => sound.adopt(request, options),
+    complete: (sessions, options) => sound.complete(sessions, options),
     renew: (request) => sound.renew(request),
     watch: (session, listener) => sound.watch(session, listener),
     ready: (options) => sound.ready(options),
@@ -145,6 +149,66 @@ const FAULTS: Readonly<Record<string, { readonly planted: Planted; readonly noti
   "a fork takes any head": {
     planted: (sound) => ({ fork: (request, options) => sound.fork({ ...request, expectedLastSeq: undefined }, options) }),
     noticedBy: "fork: refusals: unknown, deleted, past the head, a moved head",
+  },
+  "a reclaim takes what children share": {
+    planted: (sound) => {
+      const gone = new Set<string>();
+      return {
+        reclaim: async (session, options) => {
+          const outcome = await sound.reclaim(session, options);
+          if (outcome.kind === "kept") gone.add(session);
+          return outcome.kind === "kept" ? { kind: "reclaimed" } : outcome;
+        },
+        get: async (session, options) => (gone.has(session) ? undefined : sound.get(session, options)),
+      };
+    },
+    noticedBy: "reclaim: the prefix that children share stays, and can be read through them",
+  },
+  "a reclaim only says so": {
+    planted: () => ({ reclaim: async () => ({ kind: "reclaimed" }) }),
+    noticedBy: "reclaim: a session that nobody shares is gone: its row, its records and what was beside them",
+  },
+  "adopted records are sealed anew": {
+    planted: (sound) => ({
+      adopt: async (request, options) => {
+        const records = request.records.map(({ bytes, aside }) => {
+          const { seq, prevHash, contentHash, event } = decodeLogRecord(bytes);
+          return { bytes: encodeLogRecord({ seq: Number(seq) as Seq, prevHash, contentHash, fence: 1 as Fence, event: event! }), aside };
+        });
+        return sound.adopt({ ...request, records }, options);
+      },
+    }),
+    noticedBy: "adopt: records are kept byte for byte, and the next writer's fence is above theirs",
+  },
+  "adopted sessions can be used at once": {
+    planted: (sound) => ({
+      adopt: async (request, options) => {
+        const outcome = await sound.adopt(request, options);
+        await sound.complete([request.seed.uid]);
+        return outcome;
+      },
+    }),
+    noticedBy: "adopt: until it is complete a session is like a deleted one: not listed, not used, its name not taken",
+  },
+  "an adoption takes any head": {
+    planted: (sound) => ({
+      adopt: async (request, options) => {
+        const row = await sound.get(request.seed.uid);
+        const after = row === undefined ? request.after : { seq: row.projection.lastSeq, hash: row.projection.headHash };
+        return sound.adopt({ ...request, after }, options);
+      },
+    }),
+    noticedBy: "adopt: a session may come in pieces, and each piece must follow the last",
+  },
+  "sessions are completed one by one": {
+    planted: (sound) => ({
+      complete: async (sessions, options) => {
+        let outcome = await sound.complete([], options);
+        for (const session of sessions) outcome = await sound.complete([session], options);
+        return outcome;
+      },
+    }),
+    noticedBy: "adopt: sessions are completed together or not at all; those that are complete stay as they are",
   },
   "watchers are told twice": {
     planted: (sound) => ({

@@ -25,6 +25,7 @@ import {
   textsOf,
   uid,
 } from "./fixtures.ts";
+import { reclaimed } from "./reclaim-cases.ts";
 import { ModelStore, type ModelAppend, type ModelFork, type ModelSession, type ModelWriter } from "./model.ts";
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
@@ -58,6 +59,7 @@ class Run {
   async all(): Promise<void> {
     for (let step = 0; step < STEPS; step++) {
       await this.#step();
+      if (this.#chance(3)) await this.#reclaim();
       if (this.#chance(4)) await this.#elapse(this.#random.below(LEASE_MS * 2));
       if (this.#chance(12)) await this.#reopen();
       await this.#compareSome();
@@ -134,6 +136,15 @@ class Run {
         }),
       );
     return { what: `fork ${JSON.stringify(request)}`, expected: this.#model.fork(request), call };
+  }
+
+  /** A step of its own: what a store keeps for children that go in the same transaction is its own affair. */
+  async #reclaim(): Promise<void> {
+    const session = this.#someUid();
+    this.#trace.push(`reclaim ${session}`);
+    const expected = this.#model.reclaim(session);
+    const outcome = await reclaimed(this.#store, session);
+    assert.equal(outcome.kind === "kept" ? `kept ${outcome.keptSeq}` : outcome.kind, expected, this.#trace.slice(-6).join("\n"));
   }
 
   #renew(): Operation {
@@ -219,18 +230,18 @@ class Run {
     assert.ok(row, context);
     const holder = this.#model.holderOf(session);
     assert.deepEqual(
-      [row.fence, row.version, row.holder, row.projection.lastSeq, row.projection.openTurn !== undefined, row.parent?.uid],
-      [session.fence, session.version, holder, session.records.length, session.openTurn, session.parent],
+      [row.fence, row.version, row.holder, row.projection.lastSeq, row.projection.openTurn !== undefined, row.parent?.uid, row.keptSeq],
+      [session.fence, session.version, holder, session.records.length, session.openTurn, session.parent, session.kept],
       context,
     );
     const records = await recordsOf(this.#store, session.uid);
     requireChain(records);
     assert.deepEqual(
       textsOf(records).map((text, index) => ({ text, fence: records[index]?.fence })),
-      session.records,
+      session.records.slice(0, session.kept),
       context,
     );
-    assert.deepEqual(row.projection.headHash, records.at(-1)?.contentHash ?? "", context);
+    if (session.kept === undefined) assert.deepEqual(row.projection.headHash, records.at(-1)?.contentHash ?? "", context);
     const from = 1 + this.#random.below(session.records.length + 1);
     const range = await pagesOf(this.#store, { session: uid(session.uid), fromSeq: seq(from), pageRecordsMax: 1 + this.#random.below(4) });
     assert.deepEqual(range.flat(), records.slice(from - 1), context);
