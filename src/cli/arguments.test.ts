@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ERROR_CODES, type ErrorCode } from "../base/errors.ts";
-import { collected, durationMs, natural, pair } from "./arguments.ts";
+import { collected, durationMs, natural, pair, timeSince } from "./arguments.ts";
 import { EXIT_MEANINGS, exitOfError, exitTable } from "./exit.ts";
 import { clipped, plain } from "./plain.ts";
 import { tokenOf } from "./token.ts";
@@ -17,6 +17,14 @@ describe("an argument", () => {
   it.each(["30", "s", "-1s", "1w", "1 s", ""])("%j is no time, and the error says what one is", (text) =>
     expect(() => durationMs(text)).toThrow("30s"),
   );
+
+  it("is a time ago or a date", () => {
+    const agoMs = Date.now() - timeSince("7d").getTime();
+    expect(Math.abs(agoMs - 7 * 86_400_000)).toBeLessThan(60_000);
+    expect(timeSince("2026-11-30").toISOString()).toBe("2026-11-30T00:00:00.000Z");
+    expect(timeSince("2026-11-30T12:00:00+02:00").toISOString()).toBe("2026-11-30T10:00:00.000Z");
+    for (const text of ["7", "d", "yesterday", "2026-13-01", "2026-11-30 12:00", "-1d", ""]) expect(() => timeSince(text)).toThrow("7d");
+  });
 
   it("is a whole number or is refused", () => {
     expect(natural("0")).toBe(0);

@@ -1,6 +1,7 @@
 /** What the options' values mean. Each reader throws commander's InvalidArgumentError, which says what would be right. */
 
 import { InvalidArgumentError } from "commander";
+import { systemClock } from "../node/index.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -9,6 +10,14 @@ export function durationMs(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   if (match === null) throw new InvalidArgumentError("It must be a number and a unit: 500ms, 30s, 5m, 2h, 1d.");
   return Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 1));
+}
+
+/** The time that is meant by how long ago it was (`7d`, `12h`), or by its date (`2026-11-30`, `2026-11-30T12:00:00Z`). */
+export function timeSince(text: string): Date {
+  if (/^\d{4}-\d\d-\d\d(T\S+)?$/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(Date.parse(text));
+  if (!/^\d+(\.\d+)?(s|m|h|d)$/.test(text))
+    throw new InvalidArgumentError("It must be a time ago such as 7d or 12h, or a date such as 2026-11-30.");
+  return new Date(systemClock.nowMs() - durationMs(text));
 }
 
 /** A whole number from 0. */

@@ -229,7 +229,7 @@ describe("help", () => {
   it("explains exit codes, environment and commands, with examples, on standard output", async () => {
     const help = await command(["--help"]);
     expect([help.exitCode, help.stderr]).toEqual([0, ""]);
-    expect(help.stdout).toContain("Exit codes:\n    0  done; for exec, the turn completed\n");
+    expect(help.stdout).toContain("Exit codes:\n    0  done; for exec and resume, the turn completed");
     expect(help.stdout).toContain("HOLDFAST_TOKEN_FILE");
     const exec = await command(["exec", "--help"]);
     expect([exec.exitCode, exec.stdout]).toEqual([0, expect.stringContaining("Examples:\n  # a turn in a new session\n")]);

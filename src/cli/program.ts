@@ -5,11 +5,15 @@ import { cancelCommand } from "./commands/cancel.ts";
 import { createCommand } from "./commands/create.ts";
 import { deleteCommand } from "./commands/delete.ts";
 import { execCommand } from "./commands/exec.ts";
+import { forkCommand } from "./commands/fork.ts";
 import { getCommand } from "./commands/get.ts";
 import { listCommand } from "./commands/list.ts";
 import { replayCommand } from "./commands/replay.ts";
+import { resumeCommand } from "./commands/resume.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { suspendCommand } from "./commands/suspend.ts";
 import { tailCommand } from "./commands/tail.ts";
+import { treeCommand } from "./commands/tree.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
 import { exitTable } from "./exit.ts";
@@ -63,6 +67,10 @@ function commands(): readonly Command[] {
     verifyCommand(),
     tailCommand(),
     cancelCommand(),
+    suspendCommand(),
+    resumeCommand(),
+    forkCommand(),
+    treeCommand(),
     deleteCommand(),
     createCommand(),
     versionCommand(),

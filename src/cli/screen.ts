@@ -19,7 +19,8 @@ export interface ScreenOptions {
   readonly stderr: Output;
 }
 
-type Style = Parameters<typeof styleText>[0];
+/** A colour or a weight. */
+export type Style = Parameters<typeof styleText>[0];
 
 export class Screen {
   readonly json: boolean;
@@ -75,7 +76,12 @@ export class Screen {
 
   /** `text` in bold on a coloured terminal. */
   bold(text: string): string {
-    return this.json ? text : styleText("bold", text, { stream: this.#stdout });
+    return this.styled("bold", text);
+  }
+
+  /** `text` for standard output, in a style where that is a coloured terminal. */
+  styled(style: Style, text: string): string {
+    return this.json ? text : styleText(style, text, { stream: this.#stdout });
   }
 
   #paint(style: Style, text: string): string {

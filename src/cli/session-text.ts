@@ -46,7 +46,7 @@ export function sessionLines(session: Session): readonly string[] {
 }
 
 /** The state in one word. */
-export function stateOf(session: Session): string {
+export function stateOf(session: Pick<Session, "execState" | "deletionState">): string {
   if (session.deletionState !== DeletionState.DELETION_ACTIVE && session.deletionState !== DeletionState.DELETION_STATE_UNSPECIFIED) {
     return "deleted";
   }
