@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { Outbox, type MessageSink } from "./outbox.ts";
+import { Outbox, type MessageSink, type OutgoingMessage } from "./outbox.ts";
 
 /** A reader that takes messages when it is told to. */
 class SlowSink implements MessageSink {
   readonly messages: Uint8Array[] = [];
-  #callbacks: (() => void)[] = [];
+  #waiting: OutgoingMessage[] = [];
 
-  write(message: Uint8Array, callback: () => void): boolean {
-    this.messages.push(message);
-    this.#callbacks.push(callback);
+  write(message: OutgoingMessage): boolean {
+    this.messages.push(message.bytes);
+    this.#waiting.push(message);
     return true;
   }
 
   take(count: number): void {
-    for (const callback of this.#callbacks.splice(0, count)) callback();
+    for (const message of this.#waiting.splice(0, count)) message.onSent();
   }
 }
 

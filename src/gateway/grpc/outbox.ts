@@ -8,9 +8,21 @@
 /** What a message costs while it waits, beside its own bytes. */
 const ITEM_BYTES = 512;
 
-/** Where messages go: grpc-js's writable streams. Its callback may never come after a cancel. */
+/** A message on its way out. */
+export class OutgoingMessage {
+  readonly bytes: Uint8Array;
+  /** Called once the message has left; never, when the call was cancelled before. */
+  readonly onSent: () => void;
+
+  constructor(bytes: Uint8Array, onSent: () => void) {
+    this.bytes = bytes;
+    this.onSent = onSent;
+  }
+}
+
+/** Where messages go: grpc-js's writable streams. */
 export interface MessageSink {
-  write(message: Uint8Array, callback: (error?: Error | null) => void): boolean;
+  write(message: OutgoingMessage): boolean;
 }
 
 export class Outbox {
@@ -41,10 +53,11 @@ export class Outbox {
     if (this.#closed) return undefined;
     const bytes = message.length + ITEM_BYTES;
     this.#waitingBytes += bytes;
-    this.#sink.write(message, () => {
+    const onSent = (): void => {
       this.#waitingBytes -= bytes;
       if (this.#waitingBytes <= this.#bytesMax / 2) this.#wake?.();
-    });
+    };
+    this.#sink.write(new OutgoingMessage(message, onSent));
     if (this.#waitingBytes < this.#bytesMax) return undefined;
     return new Promise<void>((resolve) => {
       this.#wake = () => {

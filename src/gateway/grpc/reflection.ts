@@ -19,11 +19,11 @@ import { statusOf } from "../../grpc/index.ts";
 import { reported } from "../fault.ts";
 import type { OpenCall, OpenCalls } from "./calls.ts";
 import type { ServedFiles } from "./files.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type OutgoingMessage } from "./outbox.ts";
 import { decodeRequest } from "./wire.ts";
 
 /** The grpc-js handler of ServerReflectionInfo. */
-export function serveReflection(calls: OpenCalls, files: ServedFiles): handleBidiStreamingCall<Uint8Array, Uint8Array> {
+export function serveReflection(calls: OpenCalls, files: ServedFiles): handleBidiStreamingCall<Uint8Array, OutgoingMessage> {
   return (call) => {
     const open = calls.open(call);
     // Whoever reads the requests must stop when the server closes.
@@ -35,7 +35,7 @@ export function serveReflection(calls: OpenCalls, files: ServedFiles): handleBid
 async function converse(
   calls: OpenCalls,
   open: OpenCall,
-  call: ServerDuplexStream<Uint8Array, Uint8Array>,
+  call: ServerDuplexStream<Uint8Array, OutgoingMessage>,
   files: ServedFiles,
 ): Promise<void> {
   try {

@@ -15,6 +15,7 @@ import { OpenCalls, type CallOptions } from "./calls.ts";
 import { ServedFiles } from "./files.ts";
 import { checkBytes, recordBytes, updateBytes } from "./frames.ts";
 import { createHealthService, healthBytes } from "./health.ts";
+import { bytesOf, pipelined } from "./pipelining.ts";
 import { serveReflection } from "./reflection.ts";
 import { serveStream } from "./streaming.ts";
 import { serveUnary } from "./unary.ts";
@@ -54,6 +55,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_time_ms": limits.keepaliveIntervalMs,
     "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
     "grpc.enable_channelz": 0,
+    interceptors: [pipelined],
   });
   addService(server, Sessions, sessionsHandlers(calls, options.sessions));
   addService(server, Journal, journalHandlers(calls, options.journal));
@@ -107,7 +109,7 @@ class Connections {
 function addService(server: Server, service: DescService, handlers: UntypedServiceImplementation): void {
   const { methods } = service;
   server.addService(
-    Object.fromEntries(methods.map((method) => [method.name, rawMethod(method)])),
+    Object.fromEntries(methods.map((method) => [method.name, { ...rawMethod(method), responseSerialize: bytesOf }])),
     Object.fromEntries(methods.map((method) => [method.name, handlers[method.name] ?? unimplemented(method)])),
   );
 }

@@ -46,6 +46,20 @@ describe("a server-streaming call over gRPC", () => {
     expect(tailed[1]).toEqual(second);
   });
 
+  it("sends many messages in order, whatever their sizes", async () => {
+    const sizes = Array.from({ length: 5_000 }, (_, index) => (index % 100 === 0 ? 50_000 : index % 7));
+    const { client } = await openDoor({
+      sessions: {
+        async *replay() {
+          for (const [index, size] of sizes.entries()) yield [record(index % 256, size)];
+        },
+      },
+    });
+    const replayed = await collect(stream(client, Sessions.method.replay, create(ReplayRequestSchema)));
+    expect(replayed.map((bytes) => bytes.length)).toEqual(sizes);
+    expect(replayed.every((bytes, index) => bytes.every((byte) => byte === index % 256))).toBe(true);
+  });
+
   it("tells an error after the messages that came before it", async () => {
     const { client } = await openDoor({
       sessions: {

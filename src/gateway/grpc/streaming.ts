@@ -6,7 +6,7 @@ import { statusOf, type MethodDesc } from "../../grpc/index.ts";
 import type { CallContext } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
 import type { OpenCall, OpenCalls } from "./calls.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type OutgoingMessage } from "./outbox.ts";
 import { decodeRequest } from "./wire.ts";
 
 /** A handler of server-streaming calls. Its items are encoded one by one, a page of records message by message. */
@@ -23,7 +23,7 @@ export function serveStream<Input extends DescMessage, Item>(
   calls: OpenCalls,
   method: MethodDesc<Input, DescMessage>,
   handler: StreamHandler<Input, Item>,
-): handleServerStreamingCall<Uint8Array, Uint8Array> {
+): handleServerStreamingCall<Uint8Array, OutgoingMessage> {
   return (call) => {
     const open = calls.open(call, handler);
     const start = (): AsyncIterable<Item> => {
@@ -37,7 +37,7 @@ export function serveStream<Input extends DescMessage, Item>(
 async function answer<Item>(
   calls: OpenCalls,
   open: OpenCall,
-  call: ServerWritableStream<Uint8Array, Uint8Array>,
+  call: ServerWritableStream<Uint8Array, OutgoingMessage>,
   work: { readonly start: () => AsyncIterable<Item>; readonly encode: (item: Item) => Iterable<Uint8Array> },
 ): Promise<void> {
   try {
