@@ -9,3 +9,4 @@ export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
 export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";
 export { rebuildRequest, type RebuiltRequest } from "./request-sketch.ts";
 export { resumeInterrupted, type StartupOptions, type StartupReport } from "./startup.ts";
+export { startSweeper, sweep, sweepIntervalMs, type Sweeper, type SweeperOptions, type SweepOptions, type SweepReport } from "./sweeper.ts";

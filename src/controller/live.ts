@@ -7,6 +7,7 @@
  */
 
 import { invariant } from "../base/assert.ts";
+import { HoldfastError } from "../base/errors.ts";
 import { SEQ_NONE, type Seq, type SessionUid } from "../base/ids.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
 import type { Delta } from "../spi/index.ts";
@@ -176,13 +177,22 @@ async function* caughtUp(journal: JournalStore, queue: WatchQueue, request: Watc
         yield { kind: "record", record };
       }
     }
-    invariant(queue.nextSeq > beforeSeq || isAborted(signal), "a record that was committed can be read");
+    if (queue.nextSeq > beforeSeq || isAborted(signal)) continue;
+    await refuseReclaimed(journal, session);
+    invariant(false, "a record that was committed can be read");
   }
 }
 
 async function headSeq(journal: JournalStore, session: SessionUid): Promise<Seq> {
   const row = await journal.get(session);
-  return row?.projection.lastSeq ?? SEQ_NONE;
+  return row?.keptSeq ?? row?.projection.lastSeq ?? SEQ_NONE;
+}
+
+/** A deleted session may be reclaimed while somebody still follows it. */
+async function refuseReclaimed(journal: JournalStore, session: SessionUid): Promise<void> {
+  const row = await journal.get(session);
+  if (row !== undefined && row.keptSeq === undefined) return;
+  throw new HoldfastError("aborted", "session: it was reclaimed while it was read");
 }
 
 function listen(deltas: DeltaHub, session: SessionUid, queue: WatchQueue, bell: Bell): () => void {

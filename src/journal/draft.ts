@@ -49,7 +49,11 @@ export class Draft extends DraftWork {
     if (admitted.kind !== "admitted") return admitted;
     invariant(state !== undefined, "an admitted append has a session");
     const advanced = advance(state, admitted, request, digest, nowMs);
-    this.addRecords(state.key, advanced.records, request.events.map(({ aside }) => aside));
+    this.addRecords(
+      state.key,
+      advanced.records,
+      request.events.map(({ aside }) => aside),
+    );
     this.put(state, advanced.state, advanced.records);
     return { kind: "appended", records: advanced.records, fence: admitted.fence, projection: advanced.state.projection };
   }
@@ -92,7 +96,11 @@ export class Draft extends DraftWork {
     if (refusal !== undefined) return refusal;
     const adopted = adoptRecords(state, request.records, digest, nowMs);
     if (adopted.kind === "broken") return adopted;
-    this.addRecords(state.key, adopted.records, request.records.map(({ aside }) => aside));
+    this.addRecords(
+      state.key,
+      adopted.records,
+      request.records.map(({ aside }) => aside),
+    );
     this.put(found, adopted.state, adopted.records);
     return { kind: "adopted", row: rowOf(adopted.state, nowMs) };
   }

@@ -38,6 +38,7 @@ describe("a server's configuration", () => {
       openai: undefined,
       anthropic: undefined,
       recover: "leave",
+      retentionMs: 30 * 86_400_000,
       shutdownGraceMs: 30_000,
       logLevel: "info",
     });
@@ -70,6 +71,7 @@ describe("a server's configuration", () => {
       ANTHROPIC_API_KEY: "k2",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:2",
       HOLDFAST_RECOVER: "resume",
+      HOLDFAST_RETENTION: "12h",
     };
     expect(readConfig({}, env)).toEqual({
       listen: { host: "::1", port: 0 },
@@ -80,11 +82,18 @@ describe("a server's configuration", () => {
       openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
       anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
       recover: "resume",
+      retentionMs: 12 * 3_600_000,
       shutdownGraceMs: 500,
       logLevel: "debug",
     });
     expect(readConfig({}, { ...env, HOLDFAST_TOKEN: "direct" }).token).toBe("direct");
     expect(readConfig({}, { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openai).toEqual({ baseUrl: "http://127.0.0.1:1/v1" });
+  });
+
+  it("keeps deleted sessions for a time, not at all, or for ever", () => {
+    const retentionMs = (retention: string) => readConfig({ retention }, {}).retentionMs;
+    expect(["0", "0s", "90s", "15m", "36500d"].map(retentionMs)).toEqual([0, 0, 90_000, 900_000, 36_500 * 86_400_000]);
+    expect(retentionMs("forever")).toBeUndefined();
   });
 
   it("is refused by the name under which the wrong value was given", () => {
@@ -97,6 +106,9 @@ describe("a server's configuration", () => {
     expect(refusal({}, { HOLDFAST_LOG_LEVEL: "loud" })).toBe("HOLDFAST_LOG_LEVEL: must be debug, info, warn or error");
     for (const seconds of ["-1", "x", "86401", "Infinity", "NaN"]) {
       expect(refusal({ shutdownGrace: seconds })).toBe("--shutdown-grace: must be seconds from 0 to 86400");
+    }
+    for (const retention of ["-1", "1", "d", "1.5d", "never", "36501d", "1w"]) {
+      expect(refusal({ retention })).toMatch(/^--retention: must be a number and a unit/);
     }
     expect(refusal({ tlsCert: "/cert" })).toBe("HOLDFAST_TLS_KEY: must be given with the certificate");
     expect(refusal({ tlsKey: "/key" })).toBe("HOLDFAST_TLS_CERT: must be given with the key");

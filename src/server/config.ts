@@ -23,6 +23,8 @@ export interface ServerConfig {
   readonly anthropic: { readonly apiKey: string; readonly baseUrl?: string | undefined } | undefined;
   /** What becomes of turns that an earlier start left open. */
   readonly recover: "leave" | "resume";
+  /** How long deleted sessions are kept; undefined keeps them for ever. */
+  readonly retentionMs: number | undefined;
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
 }
@@ -50,6 +52,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
     recover: values.oneOf("recover", ["leave", "resume"]),
+    retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
   };
@@ -147,6 +150,21 @@ function openaiOf(values: Values): ServerConfig["openai"] {
 function anthropicOf(values: Values): ServerConfig["anthropic"] {
   const apiKey = values.given("anthropicApiKey");
   return apiKey === undefined ? undefined : { apiKey, baseUrl: values.given("anthropicBaseUrl") };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const RETENTION_DAYS_MAX = 36_500;
+
+function retentionMsOf(values: Values): number | undefined {
+  const text = values.text("retention");
+  if (text === "forever") return undefined;
+  if (text === "0") return 0;
+  const match = /^(\d{1,9})([smhd])$/.exec(text);
+  const retentionMs = Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ""] ?? Number.NaN);
+  if (!(retentionMs <= RETENTION_DAYS_MAX * 86_400_000)) {
+    throw values.wrong("retention", `must be a number and a unit (90s, 15m, 12h, 30d) of at most ${RETENTION_DAYS_MAX}d, 0 or forever`);
+  }
+  return retentionMs;
 }
 
 function graceMsOf(values: Values): number {

@@ -63,6 +63,13 @@ export const SETTINGS = {
     default: "leave",
     what: "what a start does with turns that an earlier one left open: leave them for Resume, or resume those that did not fail",
   },
+  retention: {
+    flag: "retention",
+    takes: "duration|forever",
+    env: "HOLDFAST_RETENTION",
+    default: "30d",
+    what: "how long a deleted session can still be read before its storage is reclaimed: 90s, 12h, 30d; 0 is at once, forever never",
+  },
   tlsCert: {
     flag: "tls-cert",
     takes: "file",

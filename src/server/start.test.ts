@@ -8,6 +8,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { HoldfastError, SILENT_LOG } from "../base/index.ts";
 import {
   CreateSessionRequestSchema,
+  DeleteSessionRequestSchema,
+  DeletionState,
   ExecRequestSchema,
   ExecState,
   ExecUpdateSchema,
@@ -67,6 +69,22 @@ describe("a server", () => {
     const listed = (await (await fetch(`${server.url}/v1/sessions/${uid}/records`)).json()) as { records: unknown[] };
     expect(listed.records.length).toBe(echoTurn.length);
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  });
+
+  it("reclaims what was deleted, as it is told to", async () => {
+    for (const [retentionMs, isGone] of [
+      [0, true],
+      [undefined, false],
+    ] as const) {
+      const { client } = await start({ retentionMs });
+      const { metadata } = await ask(client, Sessions.method.createSession, newSession);
+      const uid = metadata?.uid ?? "";
+      await ask(client, Sessions.method.deleteSession, create(DeleteSessionRequestSchema, { uid }));
+      const read = () => ask(client, Sessions.method.getSession, create(GetSessionRequestSchema, { uid }));
+      if (isGone)
+        await expect.poll(() => read().catch((error: unknown) => error), { timeout: 10_000 }).toMatchObject({ code: "not_found" });
+      else expect(await read()).toMatchObject({ deletionState: DeletionState.DELETION_PENDING });
+    }
   });
 
   it("reads the same journal after it was started again", async () => {

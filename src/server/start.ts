@@ -8,7 +8,7 @@
  */
 
 import { HoldfastError, hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
-import { createController, type Controller, type ControllerLimits } from "../controller/index.ts";
+import { createController, startSweeper, type Controller, type ControllerLimits, type Sweeper } from "../controller/index.ts";
 import { createGrpcServer, type GrpcServer } from "../gateway/grpc/server.ts";
 import { createHttp1Server, type Http1Server } from "../gateway/http1.ts";
 import { GATEWAY_LIMITS, type GatewayLimits } from "../gateway/limits.ts";
@@ -123,9 +123,10 @@ async function open(host: Host): Promise<RunningServer> {
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
   const recovery = startRecovery(config.recover, host);
+  const sweeper = sweeperOf(host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener, recovery }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, recovery, sweeper }, graceMs);
     return ending;
   };
   return {
@@ -172,12 +173,19 @@ interface OpenHost extends Host {
   readonly http1: Http1Server;
   readonly listener: Listener;
   readonly recovery: Recovery;
+  readonly sweeper: Sweeper | undefined;
 }
 
-async function close({ controller, health, grpc, http1, listener, journal, log, recovery }: OpenHost, graceMs: number): Promise<void> {
+function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
+  const { retentionMs } = config;
+  return retentionMs === undefined ? undefined : startSweeper({ journal, clock: ports.clock, log, retentionMs });
+}
+
+async function close(host: OpenHost, graceMs: number): Promise<void> {
+  const { controller, health, grpc, http1, listener, journal, log, recovery, sweeper } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
-  await Promise.all([recovery.stop(), controller.shutdown({ graceMs })]);
+  await Promise.all([recovery.stop(), sweeper?.stop(), controller.shutdown({ graceMs })]);
   health.close();
   listener.stop();
   await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS)]);

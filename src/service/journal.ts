@@ -17,6 +17,7 @@ import {
   type ChainVerdict,
   type Head,
   type JournalStore,
+  type SessionRow,
 } from "../journal/index.ts";
 import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
 import { checkReplay } from "./check-replay.ts";
@@ -53,11 +54,12 @@ interface VerifyContext extends SessionAccess {
 async function verify(host: VerifyContext, request: VerifyRequest, context: CallContext): Promise<VerifyResponse> {
   const session = sessionUidOf(request.session, "session");
   const row = await accessSession(host, "session.read", session, "session", context);
-  const head: Head = { seq: row.projection.lastSeq, hash: row.projection.headHash };
+  const head = headOf(row);
+  const toSeq = row.keptSeq ?? row.projection.lastSeq;
   const verifier = createChainVerifier(host.ports.digest);
-  if (head.seq > 0) {
+  if (toSeq > 0) {
     try {
-      for await (const page of host.journal.read({ session, toSeq: head.seq, signal: context.signal })) {
+      for await (const page of host.journal.read({ session, toSeq, signal: context.signal })) {
         if (verifier.pushPage(page) !== undefined) break;
       }
     } catch (error) {
@@ -66,7 +68,22 @@ async function verify(host: VerifyContext, request: VerifyRequest, context: Call
       throw error;
     }
   }
-  return answerOf(verifier.finish(head));
+  const verdict = verifier.finish(head);
+  if (verdict.kind === "broken") await refuseReclaimed(host, row);
+  return answerOf(verdict);
+}
+
+/** Throws ABORTED when the session was reclaimed since `row` was read: what is missing then is no fault. */
+async function refuseReclaimed(host: VerifyContext, row: SessionRow): Promise<void> {
+  const now = await host.journal.get(row.seed.uid);
+  if (now !== undefined && now.keptSeq === row.keptSeq) return;
+  throw new HoldfastError("aborted", "session: it was reclaimed while it was read");
+}
+
+/** The head that the chain must end at; of a session that is there in part nobody knows the hash. */
+function headOf({ keptSeq, projection }: SessionRow): Head | undefined {
+  if (keptSeq !== undefined && keptSeq < projection.lastSeq) return undefined;
+  return { seq: projection.lastSeq, hash: projection.headHash };
 }
 
 function answerOf(verdict: ChainVerdict): VerifyResponse {

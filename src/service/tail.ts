@@ -51,7 +51,7 @@ export async function* tail(host: TailContext, request: TailRequest, context: Ca
 
 /** The last seq to send; undefined while that is for the caller or a deletion to say. */
 function untilOf(host: TailContext, asked: ParsedTail, row: SessionRow, signal: AbortSignal): Promise<Seq> | undefined {
-  if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return Promise.resolve(row.projection.lastSeq);
+  if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return Promise.resolve(row.keptSeq ?? row.projection.lastSeq);
   switch (asked.until) {
     case "cancelled":
       return undefined;

@@ -6,7 +6,13 @@
  */
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { SessionSchema, ComputeRefSchema, type ComputeRef, type ComputeState, type DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import {
+  SessionSchema,
+  ComputeRefSchema,
+  type ComputeRef,
+  type ComputeState,
+  type DeletionState,
+} from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionUid } from "../../base/index.ts";
 import type { EndState, OpenTurn, Projection, RecordedSnapshot, SessionSeed, SessionState } from "../../journal/index.ts";
 
