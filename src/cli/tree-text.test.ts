@@ -38,6 +38,7 @@ describe("a tree of sessions", () => {
       "b  completed  seq 6  (forked from a at 2)",
       "└─ at 9  c  completed  seq 6",
     ]);
+    expect(drawn({ uid: "a", reclaimed: true, createTime: {}, name: "old" })).toEqual(["a  reclaimed  seq 6  old"]);
     expect(drawn({ uid: "a", reclaimed: true }, { uid: "b", depth: 1, forkSeq: 1n, name: "\u001b[2J" })).toEqual([
       "a  reclaimed",
       "└─ at 1  b  completed  seq 6  \\u001b[2J",

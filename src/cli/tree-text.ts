@@ -33,9 +33,10 @@ function hasNextSibling(rows: readonly LineageRow[], index: number): boolean {
 /** The uppermost member may have been forked itself, from one that there was no room for. */
 function memberText(row: LineageRow, isFirst: boolean): string {
   const uid = plainLine(row.uid);
-  if (row.reclaimed) return `${uid}  reclaimed`;
+  if (row.reclaimed && row.createTime === undefined) return `${uid}  reclaimed`;
+  const state = row.reclaimed ? "reclaimed" : stateOf(row);
   const cold = row.computeState === ComputeState.COMPUTE_COLD ? "  suspended" : "";
   const name = row.name === "" ? "" : `  ${plainLine(row.name)}`;
   const above = isFirst && row.parentUid !== "" ? `  (forked from ${plainLine(row.parentUid)} at ${row.forkSeq})` : "";
-  return `${uid}  ${stateOf(row)}${cold}  seq ${row.lastSeq}${name}${above}`;
+  return `${uid}  ${state}${cold}  seq ${row.lastSeq}${name}${above}`;
 }

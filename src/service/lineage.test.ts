@@ -84,7 +84,20 @@ describe("Lineage", () => {
     expect((await ask(top)).rows).toEqual(rows);
   });
 
-  it("begins with what is left of an ancestor that was reclaimed: its uid, and its children", async () => {
+  it("says which members were reclaimed and live on for their children only", async () => {
+    const { host, fork, root, ask } = bench();
+    const top = await root();
+    const [child] = await fork(top, 2);
+    await host.controller.delete(top, undefined);
+    await host.journal.reclaim(top);
+    const { rows } = await ask(child!);
+    expect(rows).toMatchObject([
+      { uid: top, name: "root", reclaimed: true, deletionState: DeletionState.DELETION_PENDING },
+      { uid: child, reclaimed: false },
+    ]);
+  });
+
+  it("begins with the uid of an ancestor of which nothing else is left", async () => {
     const reclaimed = new Set<string>();
     const { fork, root, ask } = bench({ reclaimed });
     const top = await root();

@@ -4,7 +4,7 @@
  * Invariants:
  * - The answer is bounded: what does not fit is left out and said to be. The session that was asked for and its ancestors come before
  *   everything else.
- * - A member whose row was reclaimed is still one, as long as its children name it.
+ * - A member that was reclaimed is still one, as long as its children name it.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -130,7 +130,7 @@ function timeOf({ createTime }: LineageRow): number {
 }
 
 function memberOf(row: SessionRow): LineageRow {
-  const { seed, parent, projection } = row;
+  const { seed, parent, projection, keptSeq } = row;
   return create(LineageRowSchema, {
     uid: seed.uid,
     parentUid: parent?.uid ?? "",
@@ -141,5 +141,6 @@ function memberOf(row: SessionRow): LineageRow {
     computeState: projection.computeState,
     deletionState: projection.deletionState,
     createTime: timestampFromMs(seed.createTimeMs),
+    reclaimed: keptSeq !== undefined && keptSeq < projection.lastSeq,
   });
 }

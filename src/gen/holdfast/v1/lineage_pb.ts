@@ -152,7 +152,7 @@ export type LineageRow = Message<"holdfast.v1.LineageRow"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * True when the session itself has been reclaimed and only its uid is left, in its children.
+   * True when the session was reclaimed: what is left of it is what its children share.
    *
    * @generated from field: bool reclaimed = 11;
    */
