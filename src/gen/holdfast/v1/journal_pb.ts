@@ -10,6 +10,8 @@ import type { LogRecord } from "../../agentsessions/v1/common_pb.ts";
 import { file_agentsessions_v1_common } from "../../agentsessions/v1/common_pb.ts";
 import type { Delta, Session } from "../../agentsessions/v1/session_pb.ts";
 import { file_agentsessions_v1_session } from "../../agentsessions/v1/session_pb.ts";
+import type { ExportChunkSchema, ExportRequestSchema, ImportRequestSchema, ImportResponseSchema, SignedHeadSchema, SignHeadRequestSchema } from "./export_pb.ts";
+import { file_holdfast_v1_export } from "./export_pb.ts";
 import type { LineageRequestSchema, LineageResponseSchema } from "./lineage_pb.ts";
 import { file_holdfast_v1_lineage } from "./lineage_pb.ts";
 import type { CheckReplayRequestSchema, TurnCheckSchema } from "./replay_pb.ts";
@@ -20,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/journal.proto.
  */
 export const file_holdfast_v1_journal: GenFile = /*@__PURE__*/
-  fileDesc("Chlob2xkZmFzdC92MS9qb3VybmFsLnByb3RvEgtob2xkZmFzdC52MSK0AQoLVGFpbFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIQCghmcm9tX3NlcRgCIAEoAxItCgV1bnRpbBgDIAEoDjIeLmhvbGRmYXN0LnYxLlRhaWxSZXF1ZXN0LlVudGlsEhMKC29taXRfZGVsdGFzGAQgASgIIj4KBVVudGlsEhUKEVVOVElMX1VOU1BFQ0lGSUVEEAASDgoKVU5USUxfSEVBRBABEg4KClVOVElMX0lETEUQAiKdAQoKVGFpbFVwZGF0ZRItCgZyZWNvcmQYASABKAsyGy5hZ2VudHNlc3Npb25zLnYxLkxvZ1JlY29yZEgAEigKBWRlbHRhGAIgASgLMhcuYWdlbnRzZXNzaW9ucy52MS5EZWx0YUgAEiwKB3Nlc3Npb24YAyABKAsyGS5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb25IAEIICgZ1cGRhdGUiIAoNVmVyaWZ5UmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIn4KDlZlcmlmeVJlc3BvbnNlEg4KBmludGFjdBgBIAEoCBIPCgdyZWNvcmRzGAIgASgDEhAKCGhlYWRfc2VxGAMgASgDEhEKCWhlYWRfaGFzaBgEIAEoCRImCgVmYXVsdBgFIAEoCzIXLmhvbGRmYXN0LnYxLkNoYWluRmF1bHQi4QEKCkNoYWluRmF1bHQSCwoDc2VxGAEgASgDEioKBGtpbmQYAiABKA4yHC5ob2xkZmFzdC52MS5DaGFpbkZhdWx0LktpbmQSEAoIZXhwZWN0ZWQYAyABKAkSDQoFZm91bmQYBCABKAkieQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDAoIS0lORF9TRVEQARISCg5LSU5EX1BSRVZfSEFTSBACEhUKEUtJTkRfQ09OVEVOVF9IQVNIEAMSEwoPS0lORF9VTlJFQURBQkxFEAQSDQoJS0lORF9IRUFEEAUymQIKB0pvdXJuYWwSOwoEVGFpbBIYLmhvbGRmYXN0LnYxLlRhaWxSZXF1ZXN0GhcuaG9sZGZhc3QudjEuVGFpbFVwZGF0ZTABEkEKBlZlcmlmeRIaLmhvbGRmYXN0LnYxLlZlcmlmeVJlcXVlc3QaGy5ob2xkZmFzdC52MS5WZXJpZnlSZXNwb25zZRJICgtDaGVja1JlcGxheRIfLmhvbGRmYXN0LnYxLkNoZWNrUmVwbGF5UmVxdWVzdBoWLmhvbGRmYXN0LnYxLlR1cm5DaGVjazABEkQKB0xpbmVhZ2USGy5ob2xkZmFzdC52MS5MaW5lYWdlUmVxdWVzdBocLmhvbGRmYXN0LnYxLkxpbmVhZ2VSZXNwb25zZWIGcHJvdG8z", [file_agentsessions_v1_common, file_agentsessions_v1_session, file_holdfast_v1_lineage, file_holdfast_v1_replay]);
+  fileDesc("Chlob2xkZmFzdC92MS9qb3VybmFsLnByb3RvEgtob2xkZmFzdC52MSK0AQoLVGFpbFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIQCghmcm9tX3NlcRgCIAEoAxItCgV1bnRpbBgDIAEoDjIeLmhvbGRmYXN0LnYxLlRhaWxSZXF1ZXN0LlVudGlsEhMKC29taXRfZGVsdGFzGAQgASgIIj4KBVVudGlsEhUKEVVOVElMX1VOU1BFQ0lGSUVEEAASDgoKVU5USUxfSEVBRBABEg4KClVOVElMX0lETEUQAiKdAQoKVGFpbFVwZGF0ZRItCgZyZWNvcmQYASABKAsyGy5hZ2VudHNlc3Npb25zLnYxLkxvZ1JlY29yZEgAEigKBWRlbHRhGAIgASgLMhcuYWdlbnRzZXNzaW9ucy52MS5EZWx0YUgAEiwKB3Nlc3Npb24YAyABKAsyGS5hZ2VudHNlc3Npb25zLnYxLlNlc3Npb25IAEIICgZ1cGRhdGUiIAoNVmVyaWZ5UmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIn4KDlZlcmlmeVJlc3BvbnNlEg4KBmludGFjdBgBIAEoCBIPCgdyZWNvcmRzGAIgASgDEhAKCGhlYWRfc2VxGAMgASgDEhEKCWhlYWRfaGFzaBgEIAEoCRImCgVmYXVsdBgFIAEoCzIXLmhvbGRmYXN0LnYxLkNoYWluRmF1bHQi4QEKCkNoYWluRmF1bHQSCwoDc2VxGAEgASgDEioKBGtpbmQYAiABKA4yHC5ob2xkZmFzdC52MS5DaGFpbkZhdWx0LktpbmQSEAoIZXhwZWN0ZWQYAyABKAkSDQoFZm91bmQYBCABKAkieQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDAoIS0lORF9TRVEQARISCg5LSU5EX1BSRVZfSEFTSBACEhUKEUtJTkRfQ09OVEVOVF9IQVNIEAMSEwoPS0lORF9VTlJFQURBQkxFEAQSDQoJS0lORF9IRUFEEAUy4wMKB0pvdXJuYWwSOwoEVGFpbBIYLmhvbGRmYXN0LnYxLlRhaWxSZXF1ZXN0GhcuaG9sZGZhc3QudjEuVGFpbFVwZGF0ZTABEkEKBlZlcmlmeRIaLmhvbGRmYXN0LnYxLlZlcmlmeVJlcXVlc3QaGy5ob2xkZmFzdC52MS5WZXJpZnlSZXNwb25zZRJICgtDaGVja1JlcGxheRIfLmhvbGRmYXN0LnYxLkNoZWNrUmVwbGF5UmVxdWVzdBoWLmhvbGRmYXN0LnYxLlR1cm5DaGVjazABEkQKB0xpbmVhZ2USGy5ob2xkZmFzdC52MS5MaW5lYWdlUmVxdWVzdBocLmhvbGRmYXN0LnYxLkxpbmVhZ2VSZXNwb25zZRJACgZFeHBvcnQSGi5ob2xkZmFzdC52MS5FeHBvcnRSZXF1ZXN0GhguaG9sZGZhc3QudjEuRXhwb3J0Q2h1bmswARJDCgZJbXBvcnQSGi5ob2xkZmFzdC52MS5JbXBvcnRSZXF1ZXN0GhsuaG9sZGZhc3QudjEuSW1wb3J0UmVzcG9uc2UoARJBCghTaWduSGVhZBIcLmhvbGRmYXN0LnYxLlNpZ25IZWFkUmVxdWVzdBoXLmhvbGRmYXN0LnYxLlNpZ25lZEhlYWRiBnByb3RvMw", [file_agentsessions_v1_common, file_agentsessions_v1_session, file_holdfast_v1_export, file_holdfast_v1_lineage, file_holdfast_v1_replay]);
 
 /**
  * TailRequest names a session and where to begin.
@@ -371,6 +373,37 @@ export const Journal: GenService<{
     methodKind: "unary";
     input: typeof LineageRequestSchema;
     output: typeof LineageResponseSchema;
+  },
+  /**
+   * Export streams a session, or its family, as a file that can be verified without a server and imported on another one.
+   *
+   * @generated from rpc holdfast.v1.Journal.Export
+   */
+  export: {
+    methodKind: "server_streaming";
+    input: typeof ExportRequestSchema;
+    output: typeof ExportChunkSchema;
+  },
+  /**
+   * Import takes over the sessions of an export, records byte for byte. Nothing of it can be used before all of it was verified. It can be
+   * repeated: what is here already stays as it is, and a session that is here with other records is ALREADY_EXISTS.
+   *
+   * @generated from rpc holdfast.v1.Journal.Import
+   */
+  import: {
+    methodKind: "client_streaming";
+    input: typeof ImportRequestSchema;
+    output: typeof ImportResponseSchema;
+  },
+  /**
+   * SignHead signs the head that a session has now. Without a key it is FAILED_PRECONDITION.
+   *
+   * @generated from rpc holdfast.v1.Journal.SignHead
+   */
+  signHead: {
+    methodKind: "unary";
+    input: typeof SignHeadRequestSchema;
+    output: typeof SignedHeadSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_holdfast_v1_journal, 0);
