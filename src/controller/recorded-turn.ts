@@ -146,6 +146,11 @@ function endStateOf(state: string): EndState {
   return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
 }
 
+/** Two start markers of a journal have one execution id; the turn that begins at `secondSeq` is not run again. */
+export function repeatedStartError(secondSeq: Seq): HoldfastError {
+  return new HoldfastError("failed_precondition", `session: two start markers have one execution id, the second at seq ${secondSeq}`);
+}
+
 function refusal(what: string): HoldfastError {
   return new HoldfastError("failed_precondition", `session: its recorded turn cannot be run again: ${what}`);
 }

@@ -3,19 +3,20 @@
  *
  * Invariants:
  * - The harness is the recorded one: same name, same version where one is recorded. Never another.
- * - Only the turn's own records are read; the past before it is read when the harness asks for it.
+ * - The turn's own records are read, and what lies between them and the END before; the past is read when the harness asks for it.
  * - What a harness may not do again is refused before it runs.
  */
 
 import { HoldfastError } from "../base/errors.ts";
-import { executionIdOf, type ExecutionId } from "../base/ids.ts";
+import { executionIdOf, type ExecutionId, type Seq } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
 import type { HarnessCatalog, HarnessDescriptor, HarnessEntry } from "../spi/index.ts";
 import type { ExecInvocation } from "./contract.ts";
-import { readTurn, type RecordedTurn, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+import { readTurn, type RecordedTurn, repeatedStartError, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+import { isMintedAfter } from "./minted-id.ts";
 
 /** An interrupted turn that can go on. */
 export interface RecoveryPlan {
@@ -38,6 +39,7 @@ export interface RecoveryContext {
 export async function planRecovery(context: RecoveryContext, row: SessionRow, open: OpenTurn): Promise<RecoveryPlan> {
   const turn = readTurn(await openRecords(context.journal, row, open));
   refuseInheritedEffects(row, turn);
+  await refuseRepeatedStart(context.journal, row, turn);
   const { harness, descriptor } = await recordedHarness(context.harnesses, row, turn);
   if (turn.start === undefined) refuseUnfinishedLegacy(turn);
   return {
@@ -95,6 +97,31 @@ async function recordedHarness(
     );
   }
   return { harness, descriptor };
+}
+
+/** Records that are looked at in one step back. */
+const LOOK_BACK_RECORDS = 256;
+
+/**
+ * Two start markers with one execution id make one of two turns of one: nobody can say which records are whose. It is looked for back
+ * to the END before; further back only where the id can be as old as that, which no id of this host's making is.
+ */
+async function refuseRepeatedStart(journal: JournalStore, row: SessionRow, turn: RecordedTurn): Promise<void> {
+  if (turn.executionId === "" || turn.start === undefined) return;
+  for (let toSeq = turn.startSeq - 1; toSeq > 0; toSeq -= LOOK_BACK_RECORDS) {
+    const fromSeq = Math.max(1, toSeq - LOOK_BACK_RECORDS + 1);
+    let isOlder = true;
+    for await (const page of journal.read({ session: row.seed.uid, fromSeq: fromSeq as Seq, toSeq: toSeq as Seq })) {
+      for (const record of page) {
+        if (record.kind !== EventKind.EVENT_EXECUTION_START && record.kind !== EventKind.EVENT_END) continue;
+        const { event } = turnRecordOf(decodeLogRecord(record.bytes));
+        const isStart = event.body.case === "executionStart";
+        if (isStart && event.executionId === turn.executionId) throw repeatedStartError(turn.startSeq);
+        if (!isStart && isMintedAfter(turn.executionId, event.ts)) isOlder = false;
+      }
+    }
+    if (!isOlder) return;
+  }
 }
 
 /** A fork never inherits the right to run its parent's effect: an intent of the parent's without a result stays unresolved. */

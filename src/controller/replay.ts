@@ -17,7 +17,7 @@ import { DeltaHub } from "./deltas.ts";
 import { DivergenceError, type Divergence } from "./divergence.ts";
 import { Gate, turnOverError } from "./gate.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
-import { readTurn, type RecordedTurn, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
+import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { type Pen, TurnSink } from "./sink.ts";
 import { Tape } from "./tape.ts";
@@ -59,10 +59,15 @@ const TURN_RECORDS_MAX = 200_000;
 /** Replays every ended turn of a session, oldest first. Turns without END are passed over. */
 export async function* replaySession(context: ReplayContext, request: ReplayRequest): AsyncGenerator<TurnCheck, void, undefined> {
   const cache = new HistoryCache({ bytesMax: 64 * 1024 * 1024 });
-  const seen = new Set<string>();
-  for await (const records of endedTurns(context.journal, request.row.seed.uid, request.signal)) {
-    yield await checkTurn(context, request, records, cache, seen);
+  for await (const turn of endedTurns(context.journal, request.row.seed.uid, request.signal)) {
+    yield await checkTurn(context, request, turn, cache);
   }
+}
+
+/** A turn's records; `isRepeated` when an earlier start marker has its execution id, be it of a turn that was left behind. */
+interface EndedTurn {
+  readonly records: readonly TurnRecord[];
+  readonly isRepeated: boolean;
 }
 
 /** The records of each ended turn. */
@@ -70,13 +75,19 @@ async function* endedTurns(
   journal: JournalStore,
   session: SessionUid,
   signal: AbortSignal | undefined,
-): AsyncGenerator<readonly TurnRecord[], void, undefined> {
+): AsyncGenerator<EndedTurn, void, undefined> {
+  const started = new Set<string>();
+  let isRepeated = false;
   let turn: TurnRecord[] = [];
   for await (const page of journal.read({ session, signal })) {
     for (const record of page) {
       const decoded = turnRecordOf(decodeLogRecord(record.bytes));
       const { case: kind } = decoded.event.body;
-      if (kind === "executionStart") turn = [];
+      if (kind === "executionStart") {
+        turn = [];
+        isRepeated = started.has(decoded.event.executionId);
+        if (decoded.event.executionId !== "") started.add(decoded.event.executionId);
+      }
       if (kind === "lifecycle" && turn.length === 0) continue;
       turn.push(decoded);
       if (turn.length > TURN_RECORDS_MAX) {
@@ -86,8 +97,9 @@ async function* endedTurns(
         );
       }
       if (kind !== "end") continue;
-      yield turn;
+      yield { records: turn, isRepeated };
       turn = [];
+      isRepeated = false;
     }
   }
 }
@@ -95,9 +107,8 @@ async function* endedTurns(
 async function checkTurn(
   context: ReplayContext,
   request: ReplayRequest,
-  records: readonly TurnRecord[],
+  { records, isRepeated }: EndedTurn,
   cache: HistoryCache,
-  seen: Set<string>,
 ): Promise<TurnCheck> {
   const first = records[0];
   const last = records.at(-1);
@@ -106,7 +117,7 @@ async function checkTurn(
   const end = endOf(last);
   try {
     const turn = readTurn(records);
-    refuseRepeatedId(turn, seen);
+    if (isRepeated) throw repeatedStartError(turn.startSeq);
     return { ...place, end, outcome: await replayTurn(context, request, turn, cache) };
   } catch (error) {
     request.signal?.throwIfAborted();
@@ -118,14 +129,6 @@ function endOf(record: TurnRecord): EndState {
   const { body } = record.event;
   const state = body.case === "end" ? body.value.state : "";
   return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
-}
-
-function refuseRepeatedId(turn: RecordedTurn, seen: Set<string>): void {
-  if (turn.executionId === "") return;
-  if (seen.has(turn.executionId)) {
-    throw new HoldfastError("failed_precondition", `session: two start markers have one execution id, the second at seq ${turn.startSeq}`);
-  }
-  seen.add(turn.executionId);
 }
 
 async function replayTurn(
