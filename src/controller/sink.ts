@@ -74,6 +74,11 @@ export interface SinkContext {
   readonly admit: (count: number) => void;
 }
 
+/** A completion that can be recorded as it is. */
+interface Completion extends ModelResponse {
+  readonly facts: ModelFacts;
+}
+
 /** Serves, or performs and records, the effects of one turn. */
 export class TurnSink implements EventSink {
   readonly #context: SinkContext;
@@ -181,12 +186,11 @@ export class TurnSink implements EventSink {
   }
 
   async #perform(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
-    const { response, facts } = await this.#complete(request, options);
-    const message = wellFormedMessage(response.message);
+    const { message, usage, facts } = await this.#complete(request, options);
     const { journal, origins } = this.#context;
     origins.note(message, journal.session, nextSeqOf(journal));
     await this.#record({ ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(facts) });
-    return { message, usage: response.usage };
+    return { message, usage };
   }
 
   async #record(event: NewEvent): Promise<void> {
@@ -196,7 +200,7 @@ export class TurnSink implements EventSink {
   }
 
   /** Runs the provider. A call that failed for good is recorded as ERROR before the harness learns of it. */
-  async #complete(request: ModelRequest, options: CallOptions): Promise<{ response: ModelResponse; facts: ModelFacts }> {
+  async #complete(request: ModelRequest, options: CallOptions): Promise<Completion> {
     const { gate } = this.#context;
     const signal = eitherSignal(gate.signal, options.signal);
     try {
@@ -213,7 +217,7 @@ export class TurnSink implements EventSink {
     }
   }
 
-  async #stream(request: ModelRequest, signal: AbortSignal): Promise<{ response: ModelResponse; facts: ModelFacts }> {
+  async #stream(request: ModelRequest, signal: AbortSignal): Promise<Completion> {
     const provider = this.#context.models.providerOf(request.model);
     if (provider === undefined) {
       throw new HoldfastError("failed_precondition", "model: no provider of this host serves it; name a model that one does");
@@ -222,7 +226,7 @@ export class TurnSink implements EventSink {
       signal.throwIfAborted();
       if (chunk.kind === "completed") {
         this.#publish(0, "", true);
-        return { response: chunk.response, facts: chunk.facts };
+        return { ...chunk.response, message: wellFormedMessage(chunk.response.message), facts: chunk.facts };
       }
       if (chunk.kind === "text") this.#publish(chunk.partIndex, chunk.text, false);
     }

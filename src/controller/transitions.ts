@@ -120,10 +120,10 @@ function closingEvents(row: SessionRow, reason: CancelReason, actor: IdentityRef
   return [cancelEvent(stamp, reason, actor), endEvent(stamp, "CANCELED", undefined, actor)];
 }
 
-async function cancelHere(turn: Turn, reason: CancelReason): Promise<"done"> {
+/** A turn that was interrupted instead, by its harness or by losing its session, is open still: what becomes of it is decided anew. */
+async function cancelHere(turn: Turn, reason: CancelReason): Promise<StepResult> {
   const outcome = await turn.cancel(reason);
-  if (outcome.kind === "interrupted") throw outcome.error;
-  return "done";
+  return outcome.kind === "interrupted" ? "again" : "done";
 }
 
 function notTheOpenTurn(): HoldfastError {

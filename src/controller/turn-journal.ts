@@ -62,9 +62,10 @@ export class TurnJournal {
 
   /**
    * Appends without waiting for durability: whatever is recorded next commits with these records or after them. Waits only
-   * when too many appends are on their way.
+   * when too many appends are on their way. Rejects once the turn can write no more.
    */
   async issue(events: readonly NewEvent[]): Promise<void> {
+    if (this.#fault !== undefined) throw this.#fault;
     const durable = this.#issue(events, { kind: "hold", fence: this.fence });
     durable.catch(() => undefined);
     if (this.#inFlight.size > this.#inFlightMax) await durable;

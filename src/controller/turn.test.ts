@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { executionIdOf, HoldfastError, SILENT_LOG, type Seq } from "../base/index.ts";
-import { IdentityRefSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { IdentityRefSchema, MessageSchema, PartSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { Mediation, HarnessFailure, textMessage, type EventSink, type Harness, type ModelChunk } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { answering, seededPorts, silent, testHarness, TestHost, TestModel, type TestHostOptions } from "../testing/index.ts";
@@ -225,6 +225,20 @@ describe("a turn that goes wrong", () => {
     await using host = newHost({ harness: oneCall, models });
     const session = await host.createSession();
     expect(await (await host.begin(session, [])).outcome).toMatchObject({ error: { code: "unavailable" } });
+  });
+
+  it("takes an answer that no record can hold as a failed call", async () => {
+    const models = new TestModel(async function* () {
+      const part = create(PartSchema, { part: { case: "toolCall", value: { id: "c", tool: "t", args: { n: 2 ** 60 } } } });
+      const response = { message: create(MessageSchema, { role: "assistant", parts: [part] }), usage: create(UsageSchema) };
+      yield { kind: "completed", response, facts: {} } satisfies ModelChunk;
+    });
+    await using host = newHost({ harness: oneCall, models });
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    expect(await host.story(session)).toEqual(["EXECUTION_START", "MODEL_CALL", "ERROR 3"]);
   });
 
   it("refuses mediated tools without an executor, before anything is recorded", async () => {
