@@ -37,6 +37,11 @@ export class VirtualClock implements Clock {
     return this.#pending.size;
   }
 
+  /** When the next timer is due; undefined when none waits. */
+  get nextDueMs(): number | undefined {
+    return this.#nextDue(Number.POSITIVE_INFINITY)?.dueMs;
+  }
+
   after(ms: number, task: () => void): Timer {
     const pending: PendingTask = { dueMs: this.#nowMs + Math.max(0, ms), order: this.#order++, task };
     this.#pending.add(pending);

@@ -1,0 +1,139 @@
+/**
+ * Harnesses with an observer around each run: what it was started with, every completion that it was given, and whether it learnt
+ * that it had diverged. What happens inside a run (a request to a model) knows whose run it is, however deep it lies.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { clone } from "@bufbuild/protobuf";
+import { FENCE_NONE, type Digest } from "../../base/index.ts";
+import { inputHash } from "../../canon/index.ts";
+import { DivergenceError } from "../../controller/index.ts";
+import { MessageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import type {
+  AttachOptions,
+  CallOptions,
+  EventSink,
+  Harness,
+  HarnessCatalog,
+  HarnessEntry,
+  History,
+  ModelRequest,
+  ModelResponse,
+  Start,
+} from "../../spi/index.ts";
+import type { Ledger, Run, SeenStart } from "./ledger.ts";
+
+const runs = new AsyncLocalStorage<Run>();
+
+/** The run that asks, from inside of it. */
+export function currentRun(): Run | undefined {
+  return runs.getStore();
+}
+
+/** What observing harnesses needs. */
+export interface HarnessObserverOptions {
+  readonly harnesses: HarnessCatalog;
+  readonly ledger: Ledger;
+  readonly digest: Digest;
+  readonly host: string;
+}
+
+/** The same catalog, observed. An attach without a fence is a replay's. */
+export function observedHarnesses(options: HarnessObserverOptions): HarnessCatalog {
+  return {
+    find(name) {
+      const entry = options.harnesses.find(name);
+      return entry === undefined ? undefined : observedEntry(entry, options);
+    },
+  };
+}
+
+function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): HarnessEntry {
+  return {
+    name: entry.name,
+    source: entry.source,
+    open: entry.open,
+    describe: (call) => entry.describe(call),
+    attach: async (attach) => {
+      const attached = await entry.attach(attach);
+      return { ...attached, harness: observedHarness(attached.harness, attach, options) };
+    },
+  };
+}
+
+function observedHarness(harness: Harness, attach: AttachOptions, { ledger, digest, host }: HarnessObserverOptions): Harness {
+  return {
+    describe: (call) => harness.describe(call),
+    run: (start, sink, call) => {
+      const fence = attach.fence === FENCE_NONE ? "replay" : attach.fence;
+      const run: Run = { session: attach.sessionUid, host, fence, executionId: start.executionId };
+      const { lastSeq } = start.history;
+      const { inputs, config, resumeFromSeq } = start;
+      const seen: SeenStart = { ...run, lastSeq, inputs, config, resumeFromSeq, pages: [] };
+      ledger.starts.push(seen);
+      const observed: Start = { ...start, history: observedHistory(start.history, seen) };
+      return runs.run(run, () => harness.run(observed, new ObservedSink(sink, run, ledger, digest), call));
+    },
+  };
+}
+
+function observedHistory(history: History, seen: SeenStart): History {
+  return {
+    lastSeq: history.lastSeq,
+    async *read(options) {
+      for await (const page of history.read(options)) {
+        seen.pages.push(page);
+        yield page;
+      }
+    },
+  };
+}
+
+class ObservedSink implements EventSink {
+  readonly #sink: EventSink;
+  readonly #run: Run;
+  readonly #ledger: Ledger;
+  readonly #digest: Digest;
+
+  constructor(sink: EventSink, run: Run, ledger: Ledger, digest: Digest) {
+    this.#sink = sink;
+    this.#run = run;
+    this.#ledger = ledger;
+    this.#digest = digest;
+  }
+
+  async model(request: ModelRequest, options?: CallOptions): Promise<ModelResponse> {
+    const hash = inputHash(request, this.#digest);
+    const response = await this.#noted(this.#sink.model(request, options));
+    this.#ledger.served.push({ ...this.#run, inputHash: hash, message: clone(MessageSchema, response.message) });
+    return response;
+  }
+
+  output(text: string, options?: CallOptions): Promise<void> {
+    return this.#noted(this.#sink.output(text, options));
+  }
+
+  toolCall(...call: Parameters<EventSink["toolCall"]>): ReturnType<EventSink["toolCall"]> {
+    return this.#noted(this.#sink.toolCall(...call));
+  }
+
+  report(...report: Parameters<EventSink["report"]>): Promise<void> {
+    return this.#noted(this.#sink.report(...report));
+  }
+
+  usage(...usage: Parameters<EventSink["usage"]>): Promise<void> {
+    return this.#noted(this.#sink.usage(...usage));
+  }
+
+  /** Passes an effect's answer on. The first DivergenceError of a run is noted. */
+  async #noted<T>(effect: Promise<T>): Promise<T> {
+    try {
+      return await effect;
+    } catch (error) {
+      const { divergences, calls } = this.#ledger;
+      const known = divergences.some(({ session, fence }) => session === this.#run.session && fence === this.#run.fence);
+      if (error instanceof DivergenceError && !known) divergences.push({ ...this.#run, callsBefore: calls.length });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * The harnesses of a simulated host: one for each way in which an agent can behave, well or badly. What one asks for depends on its
+ * inputs, its history and what it was answered, and on nothing else, so every turn can be replayed. When it throws may depend on the
+ * weather: a throw is no effect.
+ */
+
+import { create } from "@bufbuild/protobuf";
+import { HoldfastError, type Clock } from "../../base/index.ts";
+import { ToolResultSchema, UsageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { ToolSpecSchema } from "../../gen/agentsessions/v1/harness_pb.ts";
+import {
+  HarnessFailure,
+  Mediation,
+  messageText,
+  textMessage,
+  type EventSink,
+  type Harness,
+  type Message,
+  type Start,
+} from "../../spi/index.ts";
+import { testHarness, type HarnessRun } from "../host.ts";
+
+/** The names of the simulated harnesses. */
+export const HARNESS_NAMES = [
+  "one-call",
+  "converser",
+  "writer",
+  "worker",
+  "historian",
+  "fragile",
+  "flaky",
+  "failing",
+  "stubborn",
+  "runaway",
+  "parallel",
+  "impatient",
+  "sleeper",
+  "hasty",
+  "careless",
+] as const;
+
+/** What harnesses may see of their host. */
+export interface HarnessWorld {
+  readonly clock: Clock;
+  /** Whether a harness that may throw does so here. */
+  readonly throws: () => boolean;
+}
+
+/** What the inputs of a turn ask of its harness: `c` calls, `o` outputs, `t` reported tools, `w` milliseconds of waiting. */
+interface Task {
+  readonly calls: number;
+  readonly outputs: number;
+  readonly tools: number;
+  readonly waitMs: number;
+}
+
+function taskOf(start: Start): Task {
+  const text = start.inputs.map(messageText).join(" ");
+  const number = (letter: string, otherwise: number): number => Number(new RegExp(`\\b${letter}(\\d+)`).exec(text)?.[1] ?? otherwise);
+  return { calls: number("c", 1), outputs: number("o", 1), tools: number("t", 0), waitMs: number("w", 10) };
+}
+
+interface Asked {
+  readonly step: number | string;
+  readonly messages: readonly Message[];
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * Whether usage is recorded. A replayed completion is given the USAGE before the next MODEL_CALL, so a harness that asks for two
+   * completions at once cannot pass theirs on.
+   */
+  readonly usage?: boolean | undefined;
+}
+
+/** Asks the model. A model's failure is said as output and answered with nothing, so that the turn goes on. */
+async function ask(start: Start, sink: EventSink, { step, messages, signal, usage = true }: Asked): Promise<Message | undefined> {
+  try {
+    const response = await sink.model({ model: start.model, messages, params: { step: `${step}` } }, { signal });
+    if (usage) await sink.usage(response.usage);
+    return response.message;
+  } catch (error) {
+    await sink.output(`no answer: ${error instanceof HoldfastError ? `${error.code} ${error.message}` : "?"}`);
+    return undefined;
+  }
+}
+
+async function converse(start: Start, sink: EventSink, between: (step: number) => Promise<void>): Promise<void> {
+  const { calls } = taskOf(start);
+  const messages = [...start.inputs];
+  for (let step = 0; step < calls; step++) {
+    const answer = await ask(start, sink, { step, messages });
+    if (answer !== undefined) messages.push(answer);
+    await between(step);
+  }
+}
+
+async function report(sink: EventSink, id: string): Promise<void> {
+  await sink.report(create(ToolResultSchema, { id, output: { id, nested: [1, "x", null] } }));
+}
+
+/** The runs by harness name. */
+function runsIn({ clock, throws }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
+  return {
+    "one-call": async (start, sink) => {
+      await ask(start, sink, { step: 0, messages: start.inputs });
+    },
+    converser: (start, sink) => converse(start, sink, async () => undefined),
+    writer: async (start, sink) => {
+      for (let line = 0; line < taskOf(start).outputs + 1; line++) await sink.output(`line ${line}`);
+    },
+    worker: async (start, sink) => {
+      const { tools, outputs } = taskOf(start);
+      await converse(start, sink, async (step) => {
+        for (let tool = 0; tool < tools; tool++) await report(sink, `t${step}-${tool}`);
+        for (let line = 0; line < outputs; line++) await sink.output(`step ${step}, line ${line}`);
+      });
+    },
+    historian: async (start, sink) => {
+      let events = 0;
+      const texts: string[] = [];
+      for await (const page of start.history.read()) {
+        events += page.events.length;
+        for (const { body } of page.events) if (body.case === "message") texts.push(messageText(body.value));
+      }
+      const told = textMessage("system", `${events} events: ${texts.join("|").toWellFormed()}`);
+      await ask(start, sink, { step: "history", messages: [told, ...start.inputs] });
+    },
+    /** Lets a model's failure pass. */
+    fragile: async (start, sink) => {
+      const response = await sink.model({ model: start.model, messages: start.inputs });
+      await sink.usage(response.usage);
+      await sink.output("whole");
+    },
+    flaky: (start, sink) =>
+      converse(start, sink, async (step) => {
+        if (throws()) throw new Error("flaky");
+        await sink.output(`after ${step}`);
+        if (throws()) throw new RangeError("flaky again");
+      }),
+    failing: async (start, sink) => {
+      await converse(start, sink, async () => undefined);
+      throw new HarnessFailure(9, "it cannot be done");
+    },
+    /** Catches everything and goes on. */
+    stubborn: async (start, sink) => {
+      for (let step = 0; step < 4; step++) {
+        await ask(start, sink, { step, messages: start.inputs }).catch(() => undefined);
+        await sink.output(`step ${step}`).catch(() => undefined);
+        await sink.usage(create(UsageSchema, { model: "own", inputTokens: BigInt(step) })).catch(() => undefined);
+      }
+    },
+    runaway: async (_, sink) => {
+      for (;;) await sink.output("more and more");
+    },
+    parallel: async (start, sink) => {
+      const effects = [
+        ask(start, sink, { step: "a", messages: start.inputs, usage: false }),
+        sink.output("beside it"),
+        report(sink, "beside"),
+        ask(start, sink, { step: "b", messages: [], usage: false }),
+      ];
+      for (const effect of await Promise.allSettled(effects)) if (effect.status === "rejected") throw effect.reason;
+    },
+    /** Cancels a model call that takes too long. */
+    impatient: async (start, sink) => {
+      const patience = new AbortController();
+      const timer = clock.after(taskOf(start).waitMs, () => patience.abort(new HoldfastError("cancelled", "harness: it took too long")));
+      await ask(start, sink, { step: "quick", messages: start.inputs, signal: patience.signal });
+      timer.cancel();
+      await sink.output("done");
+    },
+    sleeper: async (start, sink, { signal }) => {
+      await converse(start, sink, () => clock.sleep(taskOf(start).waitMs * 10, { signal }));
+    },
+    /** Throws while its model call is on its way, and awaits it only in good weather. */
+    hasty: async (start, sink) => {
+      const call = ask(start, sink, { step: 0, messages: start.inputs });
+      call.catch(() => undefined);
+      if (throws()) throw new Error("hasty");
+      await call;
+    },
+    /** Ends before its model call does. */
+    careless: async (start, sink) => {
+      await sink.output("bye");
+      ask(start, sink, { step: 0, messages: start.inputs }).catch(() => undefined);
+    },
+  };
+}
+
+/** The harnesses of a host. `worker` and `parallel` run tools of their own, so nothing is served to them early. */
+export function simulatedHarnesses(world: HarnessWorld, version: string): Readonly<Record<string, Harness>> {
+  const own = create(ToolSpecSchema, { mediation: Mediation.IN_HARNESS_REPORTED });
+  return Object.fromEntries(
+    Object.entries(runsIn(world)).map(([name, run]) => {
+      const tools = name === "worker" || name === "parallel" ? [own] : [];
+      return [name, testHarness(run, { id: name, version, tools })];
+    }),
+  );
+}

@@ -1,0 +1,139 @@
+/**
+ * The end of a world: the weather clears, and everything must come to rest. What was interrupted goes on to its end (or may not, for a
+ * reason that the contract names), every session takes a next turn, and every ended turn replays.
+ */
+
+import { HoldfastError, type SessionUid } from "../../base/index.ts";
+import { replaySession, type TurnOutcome } from "../../controller/index.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import type { SessionRow } from "../../journal/index.ts";
+import { textMessage } from "../../spi/index.ts";
+import { harnessCatalog } from "../host.ts";
+import { observedHarnesses, violation } from "../invariants.ts";
+import { completionOf } from "../invariants/session-evidence.ts";
+import { simulatedHarnesses } from "./harness-shapes.ts";
+import type { SimHost } from "./sim-host.ts";
+import type { World } from "./world.ts";
+
+/** Long enough for every lease to run out and every late call to arrive. */
+const CALM_MS = 120_000;
+
+/** Brings a world to rest and judges what that shows. */
+export async function makePeace(world: World): Promise<void> {
+  world.note("the weather clears");
+  world.weather.isCalm = true;
+  // Half of the worlds keep their hosts: what is stuck in one that lives must come loose as well.
+  if (world.dice.chance(500)) for (const host of world.up) world.kill(host);
+  await world.time.elapse(CALM_MS);
+  for (const host of world.up) world.kill(host);
+  await world.time.elapse(CALM_MS);
+  await world.judge();
+  const hosts = { "1": world.startHost("1"), "2": world.startHost("2") };
+  for (const session of world.sessions) await settleSession(world, session, hosts);
+  await world.judge();
+  for (const session of world.sessions) await replay(world, session);
+  await world.judge();
+}
+
+type Hosts = Readonly<Record<"1" | "2", SimHost>>;
+
+async function settleSession(world: World, session: SessionUid, hosts: Hosts): Promise<void> {
+  const row = await world.journal.get(session);
+  if (row === undefined || row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return;
+  const fault = await promised(world, async () => {
+    await finishTurn(world, row, hosts);
+    return nextTurn(world, session, hosts["1"]);
+  });
+  if (fault !== undefined) world.ledger.found.push(violation("progress", { session, seq: row.projection.lastSeq }, fault));
+}
+
+/** What `work` resolves with, or what it threw in words, while time goes on. */
+async function promised(world: World, work: () => Promise<string | undefined>): Promise<string | undefined> {
+  let outcome: { readonly fault: string | undefined } | undefined;
+  void work().then(
+    (fault) => (outcome = { fault }),
+    (error: unknown) => (outcome = { fault: String(error) }),
+  );
+  for (let waited = 0; waited < 100; waited++) {
+    await world.time.settle();
+    if (outcome !== undefined) return outcome.fault;
+    await world.time.elapse(1_000);
+  }
+  return "it takes for ever";
+}
+
+/** Takes the open turn up and sees it to its end. Throws what is no reason for it to stay open. */
+async function finishTurn(world: World, row: SessionRow, hosts: Hosts): Promise<void> {
+  const { openTurn } = row.projection;
+  if (openTurn === undefined) return;
+  const session = row.seed.uid;
+  await world.monitor.refresh(session);
+  const version = world.isStuck(session, "1") ? "2" : "1";
+  const stuck = world.isStuck(session, version);
+  try {
+    const { turn } = await hosts[version].controller.resume(session, undefined);
+    if (turn === undefined) throw new Error("resume found nothing to resume");
+    if (stuck) throw new Error("resume took up a turn that may not go on");
+    world.follow(turn, hosts[version]);
+    world.count("recovery");
+    const outcome = await turn.outcome;
+    if (outcome.kind === "ended" && outcome.state !== "CANCELED") return;
+    if (await failsForGood(world, session, outcome)) return;
+    throw new Error(
+      outcome.kind === "interrupted" ? `its turn is interrupted again: ${outcome.error.message}` : `its turn is ${outcome.kind}`,
+    );
+  } catch (error) {
+    if (stuck && error instanceof HoldfastError && error.code === "failed_precondition") return;
+    throw error;
+  }
+}
+
+/** A harness that lets the recorded failure of a model call pass does so each time: the turn stays open until somebody cancels it. */
+async function failsForGood(world: World, session: SessionUid, outcome: TurnOutcome): Promise<boolean> {
+  if (outcome.kind !== "interrupted") return false;
+  await world.monitor.refresh(session);
+  const evidence = world.of(session);
+  const start = evidence.projections.at(-1)?.openTurn?.startSeq ?? 0;
+  const call = evidence.records.slice(start).findLast(({ event }) => event.body.case === "model");
+  const completion = call === undefined ? undefined : completionOf(evidence, call.seq);
+  return completion?.event.body.case === "error";
+}
+
+async function nextTurn(world: World, session: SessionUid, host: SimHost): Promise<string | undefined> {
+  const row = await world.journal.get(session);
+  if (row === undefined) return "it is gone";
+  const invocation = {
+    inputs: [textMessage("user", "c1 o1 t1")],
+    caller: undefined,
+    harness: "worker",
+    config: new Uint8Array(),
+    resumeFromSeq: 0n,
+    expectedLastSeq: row.projection.lastSeq,
+    deadlineMs: undefined,
+  };
+  const turn = await host.controller.begin(session, await host.controller.plan(row, invocation));
+  world.follow(turn, host);
+  const outcome = await turn.outcome;
+  return outcome.kind === "ended" && outcome.state === "COMPLETED" ? undefined : `its next turn is ${outcome.kind}`;
+}
+
+async function replay(world: World, session: SessionUid): Promise<void> {
+  const row = await world.journal.get(session);
+  if (row === undefined) return;
+  const { clock } = world.time;
+  const harnesses = observedHarnesses({
+    harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false }, "1")),
+    ledger: world.ledger,
+    digest: world.digest,
+    host: "replay",
+  });
+  const before = world.ledger.calls.length;
+  const context = { journal: world.journal, harnesses, ports: { clock, random: world.dice, digest: world.digest } };
+  const fault = await promised(world, async () => {
+    const checks = await Array.fromAsync(replaySession(context, { row }));
+    world.ledger.replays.push({ session, checks, calls: world.ledger.calls.length - before });
+    world.count("replayed session");
+    return undefined;
+  });
+  if (fault !== undefined) world.ledger.found.push(violation("I5", { session }, `a replay failed: ${fault}`));
+}
