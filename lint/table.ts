@@ -26,6 +26,7 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
   canon: { layer: 1, kind: "core", imports: ["base", "gen"] },
   spi: { layer: 1, kind: "core", imports: ["base", "gen"] },
   journal: { layer: 1, kind: "core", imports: ["base", "gen", "canon"] },
+  archive: { layer: 1, kind: "core", imports: ["base", "gen", "canon", "journal"] },
   grpc: { layer: 1, kind: "node", imports: ["base", "gen"] },
 
   controller: { layer: 2, kind: "core", imports: ["base", "gen", "canon", "journal", "spi"] },
@@ -37,25 +38,11 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
   harnesses: { layer: 3, kind: "core", imports: ["base", "gen", "canon", "spi"] },
   models: { layer: 3, kind: "node", imports: ["base", "gen", "canon", "spi"] },
 
-  service: {
-    layer: 4,
-    kind: "core",
-    imports: ["base", "gen", "canon", "journal", "spi", "controller", "placement"],
-  },
+  service: { layer: 4, kind: "core", imports: ["base", "gen", "canon", "journal", "archive", "spi", "controller", "placement"] },
   gateway: {
     layer: 4,
     kind: "node",
-    imports: [
-      "base",
-      "gen",
-      "canon",
-      "journal",
-      "spi",
-      "controller",
-      "placement",
-      "service",
-      "grpc",
-    ],
+    imports: ["base", "gen", "canon", "journal", "spi", "controller", "placement", "service", "grpc"],
   },
 
   server: {
@@ -82,57 +69,32 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
 
   client: { layer: 6, kind: "core", imports: ["base", "gen"] },
   "client/node": { layer: 6, kind: "node", imports: ["base", "gen", "client", "grpc", "node"] },
-  testing: {
-    layer: 6,
-    kind: "node",
-    imports: ["base", "gen", "canon", "journal", "spi", "grpc", "controller", "service", "client"],
-  },
+  testing: { layer: 6, kind: "node", imports: ["base", "gen", "canon", "journal", "archive", "spi", "grpc", "controller", "service", "client"] },
   cli: {
     layer: 7,
     kind: "node",
-    imports: [
-      "base",
-      "gen",
-      "canon",
-      "journal",
-      "client",
-      "client/node",
-      "server",
-      "node",
-      "testing",
-    ],
+    imports: ["base", "gen", "canon", "journal", "archive", "client", "client/node", "server", "node", "testing"],
   },
 };
 
 /** Imports within one layer: the chain stands on its hashing, a transport on its handlers, a platform on its core, a suite on a client. */
 export const SAME_LAYER: readonly (readonly [from: string, to: string])[] = [
   ["journal", "canon"],
+  ["archive", "canon"],
+  ["archive", "journal"],
   ["gateway", "service"],
   ["client/node", "client"],
   ["testing", "client"],
 ];
 
 /** The adapters: only the server may import one. */
-export const ADAPTERS: readonly string[] = [
-  "stores/memory",
-  "stores/sqlite",
-  "harnesses",
-  "models",
-];
+export const ADAPTERS: readonly string[] = ["stores/memory", "stores/sqlite", "harnesses", "models"];
 
 /** The packages that a core project may import, and whatever lies under them. */
 export const CORE_PACKAGES: readonly string[] = ["@bufbuild/protobuf"];
 
 /** File names that say nothing about what is in the file. */
-export const EMPTY_NAMES: readonly string[] = [
-  "util",
-  "utils",
-  "helper",
-  "helpers",
-  "manager",
-  "managers",
-  "misc",
-];
+export const EMPTY_NAMES: readonly string[] = ["util", "utils", "helper", "helpers", "manager", "managers", "misc"];
 
 /** The project that a file under src belongs to (`client/node/dial.ts` → `client/node`), or undefined. */
 export function projectOf(pathUnderSrc: string): string | undefined {

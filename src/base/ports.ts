@@ -35,6 +35,20 @@ export interface Digest {
   sha256Hex(data: string | Uint8Array): string;
 }
 
+/** Signs with one key. The key itself never leaves whoever implements this. */
+export interface Signer {
+  /** The public key: SubjectPublicKeyInfo in DER, of an Ed25519 key. */
+  readonly publicKey: Uint8Array;
+  /** The Ed25519 signature of `data`. */
+  sign(data: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Checks signatures. */
+export interface SignatureCheck {
+  /** Whether `signature` is the Ed25519 signature of `data` by `publicKey` (SubjectPublicKeyInfo in DER). False for what is no key. */
+  isSignature(publicKey: Uint8Array, data: Uint8Array, signature: Uint8Array): boolean;
+}
+
 /** The ports that most of the core needs. */
 export interface Ports {
   readonly clock: Clock;

@@ -3,10 +3,9 @@ import { SILENT_LOG, newSessionUid, type Seq, type SessionUid } from "../base/in
 import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind, Lifecycle_Kind } from "../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState, ExecState } from "../gen/agentsessions/v1/session_pb.ts";
-import { EMPTY_PROJECTION, execStateOf, project, type Projection } from "../journal/index.ts";
+import { EMPTY_PROJECTION, execStateOf, project, projectionAt, type Projection } from "../journal/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { emptySeed, seededPorts, testHarness, TestHost, TestModel } from "../testing/index.ts";
-import { projectionAt } from "./fork.ts";
 
 function setup() {
   const ports = seededPorts();

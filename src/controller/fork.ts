@@ -4,13 +4,10 @@
  * Invariant: what a child starts from is what folding its prefix gives, so its projection never depends on how it was made.
  */
 
-import { invariant } from "../base/assert.ts";
 import { HoldfastError } from "../base/errors.ts";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
-import { decodeLogRecord } from "../canon/index.ts";
-import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
-import { EMPTY_PROJECTION, project, type JournalStore, type Projection, type SessionRow, type SessionSeed } from "../journal/index.ts";
+import { projectionAt, type JournalStore, type SessionRow, type SessionSeed } from "../journal/index.ts";
 import type { HarnessCatalog } from "../spi/index.ts";
 import { forkEvent } from "./events.ts";
 import { deletedError } from "./outcome.ts";
@@ -31,9 +28,6 @@ export interface ForkContext {
   readonly harnesses: HarnessCatalog;
   readonly clock: Clock;
 }
-
-/** Records that are looked at in one step back. */
-const LOOK_BACK_RECORDS = 256;
 
 /** See `Controller.fork`. */
 export async function forkSession(context: ForkContext, invocation: ForkInvocation): Promise<readonly SessionRow[]> {
@@ -61,36 +55,6 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
     case "name-taken":
       throw new HoldfastError("already_exists", "child_names: a session of this project has one of these names", { field: "child_names" });
   }
-}
-
-/** The projection of `row`'s journal at one of its seqs: folded from the END before it, so that only a turn is read. */
-export async function projectionAt(journal: JournalStore, row: SessionRow, atSeq: Seq): Promise<Projection> {
-  if (atSeq === row.projection.lastSeq) return row.projection;
-  const session = row.seed.uid;
-  const endSeq = await lastEndSeq(journal, session, atSeq);
-  let projection = EMPTY_PROJECTION;
-  if (endSeq > 0) projection = { ...projection, lastSeq: (endSeq - 1) as Seq };
-  for await (const page of journal.read({ session, fromSeq: Math.max(endSeq, 1) as Seq, toSeq: atSeq })) {
-    for (const record of page) {
-      const { event } = decodeLogRecord(record.bytes);
-      invariant(event !== undefined, "a committed record holds an event");
-      projection = project(projection, record.seq, record.contentHash, event);
-    }
-  }
-  return projection;
-}
-
-/** The seq of the last END at or before `atSeq`; 0 where there is none. */
-async function lastEndSeq(journal: JournalStore, session: SessionUid, atSeq: Seq): Promise<number> {
-  for (let toSeq: number = atSeq; toSeq > 0; toSeq -= LOOK_BACK_RECORDS) {
-    const fromSeq = Math.max(1, toSeq - LOOK_BACK_RECORDS + 1);
-    let endSeq = 0;
-    for await (const page of journal.read({ session, fromSeq: fromSeq as Seq, toSeq: toSeq as Seq })) {
-      for (const record of page) if (record.kind === EventKind.EVENT_END) endSeq = record.seq;
-    }
-    if (endSeq > 0) return endSeq;
-  }
-  return 0;
 }
 
 /** A harness that is not safe to fork may have acted mid-turn in ways that a replay cannot repeat. */

@@ -29,7 +29,12 @@ export function adoptedState(key: number, { seed, parent }: AdoptRequest, base: 
   const state = newSessionState(key, seed, nowMs);
   if (parent === undefined || base === undefined) return { ...state, keptSeq: SEQ_NONE };
   const { uid, forkSeq, projection } = parent;
-  return { ...state, parent: { uid, key: base.key, forkSeq }, fence: base.fence, projection, keptSeq: forkSeq };
+  return { ...state, parent: { uid, key: base.key, forkSeq }, fence: base.fence, projection, keptSeq: projection.lastSeq };
+}
+
+/** Whether a session ends before its own first record: it only stands between its parent and children that share less. */
+export function isBare({ parent, projection }: SessionState): boolean {
+  return parent !== undefined && projection.lastSeq < parent.forkSeq;
 }
 
 /** Why `state` cannot adopt what `request` brings; undefined when it can. */
@@ -41,7 +46,8 @@ export function adoptionRefusal(state: SessionState, request: AdoptRequest, nowM
   const holder = liveHolder(state.lease, nowMs);
   if (holder !== undefined) return { kind: "held", holder };
   const { lastSeq, headHash } = state.projection;
-  return lastSeq === request.after.seq && headHash === request.after.hash ? undefined : { kind: "conflict", lastSeq };
+  const isNext = lastSeq === request.after.seq && headHash === request.after.hash && (request.records.length === 0 || !isBare(state));
+  return isNext ? undefined : { kind: "conflict", lastSeq };
 }
 
 /** Records that were found to continue a chain, and the session after them. */

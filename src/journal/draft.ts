@@ -11,7 +11,7 @@ import { invariant } from "../base/assert.ts";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { SEQ_NONE, type Fence, type SessionUid } from "../base/ids.ts";
 import { admit, advance, renewed } from "./admission.ts";
-import { adoptedState, adoptionRefusal, adoptRecords, type ForkBase } from "./adoption.ts";
+import { adoptedState, adoptionRefusal, adoptRecords, isBare, type ForkBase } from "./adoption.ts";
 import { DraftWork, nameKey } from "./draft-work.ts";
 import { FORK_CHILDREN_MAX } from "./limits.ts";
 import { reclaimStep } from "./reclaim.ts";
@@ -90,7 +90,7 @@ export class Draft extends DraftWork {
   adopt(request: AdoptRequest): AdoptOutcome {
     const { digest, nowMs } = this.ports;
     const found = this.load(request.seed.uid);
-    const state = found ?? this.#adoptable(request);
+    const state = found === undefined || isBare(found) ? this.#adoptable(request, found) : found;
     if (state === undefined) return { kind: "no-parent" };
     const refusal = adoptionRefusal(state, request, nowMs);
     if (refusal !== undefined) return refusal;
@@ -102,7 +102,7 @@ export class Draft extends DraftWork {
       request.records.map(({ aside }) => aside),
     );
     this.put(found, adopted.state, adopted.records);
-    return { kind: "adopted", row: rowOf(adopted.state, nowMs) };
+    return { kind: "adopted", row: rowOf(adopted.state, nowMs), created: found === undefined };
   }
 
   complete(sessions: readonly SessionUid[]): CompleteOutcome {
@@ -110,7 +110,8 @@ export class Draft extends DraftWork {
     const states: SessionState[] = [];
     for (const session of new Set(sessions)) {
       const state = this.load(session);
-      if (state === undefined || (state.keptSeq !== undefined && !isIncomplete(state))) return { kind: "not-found", session };
+      if (state === undefined || isBare(state)) return { kind: "not-found", session };
+      if (state.keptSeq !== undefined && !isIncomplete(state)) return { kind: "not-found", session };
       const completed: SessionState = { ...state, keptSeq: undefined };
       const { project, name } = state.seed;
       if (state.keptSeq !== undefined && isLive(completed) && name !== "") {
@@ -154,20 +155,24 @@ export class Draft extends DraftWork {
     return rowOf(after, nowMs);
   }
 
-  /** The state that an adoption creates; undefined where its parent is not what it says. */
-  #adoptable(request: AdoptRequest): SessionState | undefined {
+  /** The state that an adoption creates, or what it makes of a bare one; undefined where the parent is not what it says. */
+  #adoptable(request: AdoptRequest, bare: SessionState | undefined): SessionState | undefined {
     const { parent, seed } = request;
-    if (this.isTouched(seed.uid)) return undefined;
-    let base: ForkBase | undefined;
-    if (parent !== undefined) {
-      const { forkSeq, projection } = parent;
-      const state = this.load(parent.uid);
-      if (state === undefined || forkSeq < 1 || forkSeq > readableSeq(state)) return undefined;
-      const hash = forkSeq === state.projection.lastSeq ? state.projection.headHash : this.hashAt(state.key, forkSeq);
-      if (projection.lastSeq !== forkSeq || projection.headHash !== hash) return undefined;
-      base = state;
-    }
-    return adoptedState(this.ports.nextKey(), request, base, this.ports.nowMs);
+    if (bare === undefined && this.isTouched(seed.uid)) return undefined;
+    const base = parent === undefined ? undefined : this.#forkBase(parent);
+    if (parent !== undefined && base === undefined) return undefined;
+    if (bare === undefined) return adoptedState(this.ports.nextKey(), request, base, this.ports.nowMs);
+    const { projection } = parent ?? bare;
+    return projection.lastSeq <= bare.projection.lastSeq ? bare : { ...bare, projection, keptSeq: projection.lastSeq };
+  }
+
+  /** The parent of an adoption, if what is said of it is so. */
+  #forkBase({ uid, forkSeq, projection }: NonNullable<AdoptRequest["parent"]>): ForkBase | undefined {
+    const state = this.load(uid);
+    const { lastSeq, headHash } = projection;
+    if (state === undefined || lastSeq < 1 || lastSeq > forkSeq || lastSeq > readableSeq(state)) return undefined;
+    const hash = lastSeq === state.projection.lastSeq ? state.projection.headHash : this.hashAt(state.key, lastSeq);
+    return hash === headHash ? state : undefined;
   }
 
   /** The first child name that is taken, be it by another child of the same fork. */

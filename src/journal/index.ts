@@ -11,6 +11,7 @@ export * from "./lineage.ts";
 export * from "./listing.ts";
 export * from "./paging.ts";
 export * from "./projection.ts";
+export * from "./projection-at.ts";
 export * from "./reclaim.ts";
 export * from "./record.ts";
 export * from "./seal.ts";

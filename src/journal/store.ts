@@ -201,16 +201,24 @@ export type ReclaimOutcome =
 export interface AdoptRequest {
   /** The session. The first adoption creates it; later ones must bring the same seed. */
   readonly seed: SessionSeed;
-  /** Set iff the session is a fork. The projection is the parent's at `forkSeq`, and is used only when the session is created. */
+  /**
+   * Set iff the session is a fork. The projection is the parent's at `forkSeq`, and is used only when the session is created. It may
+   * be at an earlier seq, for a session that has no records of its own and stands between others: its children share no more.
+   */
   readonly parent: { readonly uid: SessionUid; readonly forkSeq: Seq; readonly projection: Projection } | undefined;
-  /** The last record that is here; for a session that is to be created the parent's at `forkSeq`, or none. */
+  /** The last record that is here; for a session that is to be created that of the parent's projection, or none. */
   readonly after: Head;
   /** The records that follow it, in order; empty for creating alone. */
   readonly records: readonly SealedRecord[];
 }
 
 export type AdoptOutcome =
-  | { readonly kind: "adopted"; readonly row: SessionRow }
+  | {
+      readonly kind: "adopted";
+      readonly row: SessionRow;
+      /** Whether this call created the session. */
+      readonly created: boolean;
+    }
   /** The head is not `after`. */
   | { readonly kind: "conflict"; readonly lastSeq: Seq }
   /** The records are no continuation of the chain; none of them was taken. */

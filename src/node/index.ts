@@ -4,3 +4,4 @@ export * from "./clock.ts";
 export * from "./digest.ts";
 export * from "./log.ts";
 export * from "./random.ts";
+export * from "./signer.ts";

@@ -1,0 +1,90 @@
+/**
+ * Records as proto3 JSON and back.
+ *
+ * Invariant: what is read is, byte for byte, what was written. Where the JSON alone would not give the same bytes (another writer's
+ * order of keys, the sign of a zero), they stand beside it, and must say the same.
+ */
+
+import { fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";
+import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { fenceOf, seqOf } from "../base/ids.ts";
+import { canonicalEvent, canonicalJson, encodeLogRecord, readLogRecord } from "../canon/index.ts";
+import { LogRecordSchema, type Event, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
+
+const OPTIONS = { useProtoFieldName: true };
+
+/** The JSON text of a record, and its bytes where the text does not give them. */
+export interface RecordText {
+  readonly record: string;
+  readonly bytes: string | undefined;
+}
+
+/** A committed record as JSON. Throws DATA_LOSS for bytes that are no record or have no JSON form. */
+export function recordTextOf(bytes: Uint8Array): RecordText {
+  const record = jsonTextOf(bytes);
+  if (record === undefined) throw new HoldfastError("data_loss", "record: it cannot be read, so it cannot be exported as JSON");
+  const isExact = sameBytes(bytesOfOwnJson(record), bytes);
+  return { record, bytes: isExact ? undefined : base64Encode(bytes) };
+}
+
+function bytesOfOwnJson(record: string): Uint8Array {
+  try {
+    return bytesOfJson(JSON.parse(record) as JsonValue);
+  } catch (error) {
+    throw new HoldfastError("data_loss", "record: it has no canonical form, so it cannot be exported as JSON", { cause: error });
+  }
+}
+
+/** The bytes of a record from its JSON and, where these stand beside it, its bytes. Throws INVALID_ARGUMENT where they differ. */
+export function recordBytesOf(record: JsonValue, encoded: string | undefined): Uint8Array {
+  if (encoded === undefined) return bytesOfJson(record);
+  const bytes = base64Decode(encoded);
+  if (jsonTextOf(bytes) !== JSON.stringify(record)) throw invalidArgument("log_record", "must be the encoding of record");
+  return bytes;
+}
+
+function bytesOfJson(json: JsonValue): Uint8Array {
+  const record = fromJson(LogRecordSchema, json);
+  const { seq, prevHash, contentHash, fence, event } = record;
+  if (event === undefined) throw invalidArgument("record", "must hold an event");
+  requirePinned(json, record, event);
+  return encodeLogRecord({ seq: seqOf(seq), prevHash, contentHash, fence: fenceOf(fence), event });
+}
+
+const FIELDS: readonly string[] = ["seq", "prev_hash", "content_hash", "fence", "event"];
+
+/**
+ * The library reads more forms than are written: camelCase names, numbers for texts, defaults. Such a record could say one thing to it
+ * and another to a verifier that hashes the JSON as it stands.
+ */
+function requirePinned(json: JsonValue, { seq, prevHash, contentHash, fence }: LogRecord, event: Event): void {
+  const members = typeof json === "object" && json !== null && !Array.isArray(json) ? json : {};
+  const isPinned =
+    Object.keys(members).every((name) => FIELDS.includes(name)) &&
+    (members["seq"] ?? "0") === `${seq}` &&
+    (members["fence"] ?? "0") === `${fence}` &&
+    (members["prev_hash"] ?? "") === prevHash &&
+    (members["content_hash"] ?? "") === contentHash &&
+    canonicalJson(members["event"] ?? null) === canonicalEvent(event);
+  if (!isPinned)
+    throw invalidArgument("record", "must be written as exports write it: snake_case names, 64-bit integers as texts, no defaults");
+}
+
+function jsonTextOf(bytes: Uint8Array): string | undefined {
+  const reading = readLogRecord(bytes);
+  return reading.kind === "read" ? jsonText(reading.record) : undefined;
+}
+
+function jsonText(record: LogRecord): string | undefined {
+  try {
+    return JSON.stringify(toJson(LogRecordSchema, record, OPTIONS));
+  } catch {
+    // A committed record has a canonical form, so it has this one; other bytes need not.
+    return undefined;
+  }
+}
+
+function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+}
