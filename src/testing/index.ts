@@ -1,7 +1,9 @@
 /** What tests of Holdfast and of its harnesses, stores and transports are made with. */
 
+export * from "./conformance/index.ts";
 export * from "./dying-store.ts";
 export * from "./host.ts";
+export * from "./in-process.ts";
 export * from "./journal-conformance/index.ts";
 export * from "./ports.ts";
 export * from "./temporary-folder.ts";
