@@ -48,6 +48,8 @@ class HostController implements Controller {
   readonly #turnContext: TurnContext;
   readonly #running: RunningTurns;
   readonly #transitions: Transitions;
+  /** Starts of turns that are not durable yet. */
+  readonly #starting = new Set<Promise<Turn>>();
   #closing = false;
 
   constructor(options: ControllerOptions) {
@@ -127,6 +129,8 @@ class HostController implements Controller {
   async shutdown(options: { readonly graceMs: number }): Promise<void> {
     this.#closing = true;
     if (options.graceMs > 0) await this.#drain(options.graceMs);
+    // A turn whose start is on its way to the journal has taken its lease there, or is about to.
+    await Promise.allSettled(this.#starting);
     await Promise.all(this.#running.all().map((turn) => turn.interrupt(closingError())));
     this.#running.stop();
   }
@@ -152,11 +156,15 @@ class HostController implements Controller {
     this.#refuseWhileClosing();
     this.#running.reserve(session);
     let turn: Turn;
+    const starting = start();
+    this.#starting.add(starting);
     try {
-      turn = await start();
+      turn = await starting;
     } catch (error) {
       this.#running.free(session);
       throw error;
+    } finally {
+      this.#starting.delete(starting);
     }
     this.#running.seat(turn);
     void turn.outcome.then(() => this.#running.free(session));

@@ -33,12 +33,15 @@ export { streamViolations } from "./invariants/told-rules.ts";
 export { violation, violationText, type Promised, type Violation } from "./invariants/violation.ts";
 export { acknowledgedViolations, type Journals } from "./invariants/writer-rules.ts";
 
-/** Every broken promise of a world that has come to rest: what observers found on the way, and what only the whole shows. */
-export function violationsOf(ledger: Ledger, journals: Journals): readonly Violation[] {
+/**
+ * Every broken promise of a world that has come to rest: what observers found on the way, and what only the whole shows. `divergent`
+ * names harnesses that ask for something else each time: their turns must not replay.
+ */
+export function violationsOf(ledger: Ledger, journals: Journals, divergent: readonly string[] = []): readonly Violation[] {
   return [
     ...ledger.found,
     ...writerViolations(ledger, journals),
     ...effectViolations(ledger, journals),
-    ...toldViolations(ledger, journals),
+    ...toldViolations(ledger, journals, divergent),
   ];
 }

@@ -140,6 +140,10 @@ function servedViolations(ledger: Ledger, claims: Claims, journals: Journals): r
     const callSeq = modelCallSeqs(evidence, executionId, inputHash)[index];
     const completion = callSeq === undefined ? undefined : completionOf(evidence, callSeq);
     const body = completion?.event.body;
+    if (served.actsItself && (completion === undefined || completion.seq > served.durableSeq)) {
+      const what = "a harness that can act by itself was served a completion that was not durable";
+      found.push(violation("I7", { session, seq: completion?.seq ?? callSeq }, what));
+    }
     if (completion !== undefined && body?.case === "message" && sameMessage(body.value, served.message)) continue;
     const wasRecorded = completion !== undefined && completion.seq <= (claims.headOf(served) ?? 0);
     const restsFrom = Math.max(completion?.seq ?? callSeq ?? 0, claims.ownFrom(served));

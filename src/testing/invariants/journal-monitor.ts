@@ -3,7 +3,7 @@
  * once. What is durable is known at once, by the store's own notices; what is in it, at the next `refresh`.
  */
 
-import { SEQ_NONE, type Digest, type Seq, type SessionUid } from "../../base/index.ts";
+import { HoldfastError, SEQ_NONE, type Digest, type Seq, type SessionUid } from "../../base/index.ts";
 import type { JournalStore, SessionRow, Unwatch } from "../../journal/index.ts";
 import type { Ledger } from "./ledger.ts";
 import { SessionEvidence } from "./session-evidence.ts";
@@ -71,9 +71,42 @@ export class JournalMonitor {
 
   /** Reads what is new in a session and judges it, with its row. */
   refresh(session: SessionUid): Promise<void> {
-    const refreshed = this.#tail.then(() => this.#read(session));
-    this.#tail = refreshed.catch(() => undefined);
+    const refreshed = this.#tail.then(() => this.#readable(session, () => this.#read(session)));
+    this.#tail = refreshed;
     return refreshed;
+  }
+
+  /** Reads every session again from its first record: what was read once must be there still, byte for byte. */
+  async rereadAll(): Promise<void> {
+    for (const evidence of this.#sessions.values()) {
+      await this.#readable(evidence.session, () => this.#reread(evidence));
+    }
+  }
+
+  async #readable(session: SessionUid, read: () => Promise<void>): Promise<void> {
+    try {
+      await read();
+    } catch (error) {
+      const code = error instanceof HoldfastError ? error.code : String(error);
+      this.#found([violation("I8", { session }, `its journal cannot be read: ${code}`)]);
+    }
+  }
+
+  async #reread(evidence: SessionEvidence): Promise<void> {
+    const { session } = evidence;
+    const row = await this.#journal.get(session);
+    if (row === undefined) return;
+    let seq = 0;
+    for await (const page of this.#journal.read({ session })) {
+      for (const record of page) {
+        seq += 1;
+        const before = evidence.at(seq);
+        if (before !== undefined && record.seq === seq && Buffer.compare(before.bytes, record.bytes) === 0) continue;
+        return this.#found([violation("I8", { session, seq }, "a record is not what it was when it was read before")]);
+      }
+    }
+    const due = row.keptSeq ?? evidence.lastSeq;
+    if (seq !== due) this.#found([violation("I8", { session, seq }, `${seq} records can be read where there were ${due}`)]);
   }
 
   async #read(session: SessionUid): Promise<void> {
@@ -84,7 +117,7 @@ export class JournalMonitor {
     for await (const page of this.#journal.read({ session, fromSeq: (evidence.lastSeq + 1) as Seq })) {
       for (const record of page) this.#found(evidence.push(record));
     }
-    if (evidence.lastSeq < row.projection.lastSeq) {
+    if (evidence.lastSeq < (row.keptSeq ?? row.projection.lastSeq)) {
       const what = `the row's last_seq is ${row.projection.lastSeq}, but no such record can be read`;
       this.#found([violation("I8", { session, seq: evidence.lastSeq }, what)]);
     }

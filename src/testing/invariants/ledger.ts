@@ -65,6 +65,10 @@ export interface RealCall extends Run {
 export interface ServedCompletion extends Run {
   readonly inputHash: string;
   readonly message: Message;
+  /** The session's last durable seq at that moment. */
+  readonly durableSeq: Seq;
+  /** The harness runs tools itself, so it can act on what it was given without the host. */
+  readonly actsItself: boolean;
 }
 
 /** A run that learnt that it had diverged. */

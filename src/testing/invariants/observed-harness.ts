@@ -9,6 +9,7 @@ import { FENCE_NONE, type Digest } from "../../base/index.ts";
 import { inputHash } from "../../canon/index.ts";
 import { DivergenceError } from "../../controller/index.ts";
 import { MessageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { Mediation } from "../../spi/index.ts";
 import type {
   AttachOptions,
   CallOptions,
@@ -21,6 +22,7 @@ import type {
   ModelResponse,
   Start,
 } from "../../spi/index.ts";
+import type { JournalMonitor } from "./journal-monitor.ts";
 import type { Ledger, Run, SeenStart } from "./ledger.ts";
 
 const runs = new AsyncLocalStorage<Run>();
@@ -34,6 +36,7 @@ export function currentRun(): Run | undefined {
 export interface HarnessObserverOptions {
   readonly harnesses: HarnessCatalog;
   readonly ledger: Ledger;
+  readonly monitor: JournalMonitor;
   readonly digest: Digest;
   readonly host: string;
 }
@@ -56,12 +59,19 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     describe: (call) => entry.describe(call),
     attach: async (attach) => {
       const attached = await entry.attach(attach);
-      return { ...attached, harness: observedHarness(attached.harness, attach, options) };
+      const { tools } = await entry.describe();
+      const actsItself = tools.some(({ mediation }) => mediation === Mediation.IN_HARNESS_REPORTED);
+      return { ...attached, harness: observedHarness(attached.harness, attach, { ...options, actsItself }) };
     },
   };
 }
 
-function observedHarness(harness: Harness, attach: AttachOptions, { ledger, digest, host }: HarnessObserverOptions): Harness {
+interface RunObserverOptions extends HarnessObserverOptions {
+  readonly actsItself: boolean;
+}
+
+function observedHarness(harness: Harness, attach: AttachOptions, options: RunObserverOptions): Harness {
+  const { ledger, host } = options;
   return {
     describe: (call) => harness.describe(call),
     run: (start, sink, call) => {
@@ -72,7 +82,7 @@ function observedHarness(harness: Harness, attach: AttachOptions, { ledger, dige
       const seen: SeenStart = { ...run, lastSeq, inputs, config, resumeFromSeq, pages: [] };
       ledger.starts.push(seen);
       const observed: Start = { ...start, history: observedHistory(start.history, seen) };
-      return runs.run(run, () => harness.run(observed, new ObservedSink(sink, run, ledger, digest), call));
+      return runs.run(run, () => harness.run(observed, new ObservedSink(sink, run, options), call));
     },
   };
 }
@@ -92,20 +102,20 @@ function observedHistory(history: History, seen: SeenStart): History {
 class ObservedSink implements EventSink {
   readonly #sink: EventSink;
   readonly #run: Run;
-  readonly #ledger: Ledger;
-  readonly #digest: Digest;
+  readonly #options: RunObserverOptions;
 
-  constructor(sink: EventSink, run: Run, ledger: Ledger, digest: Digest) {
+  constructor(sink: EventSink, run: Run, options: RunObserverOptions) {
     this.#sink = sink;
     this.#run = run;
-    this.#ledger = ledger;
-    this.#digest = digest;
+    this.#options = options;
   }
 
   async model(request: ModelRequest, options?: CallOptions): Promise<ModelResponse> {
-    const hash = inputHash(request, this.#digest);
+    const { ledger, monitor, digest, actsItself } = this.#options;
+    const hash = inputHash(request, digest);
     const response = await this.#noted(this.#sink.model(request, options));
-    this.#ledger.served.push({ ...this.#run, inputHash: hash, message: clone(MessageSchema, response.message) });
+    const message = clone(MessageSchema, response.message);
+    ledger.served.push({ ...this.#run, inputHash: hash, message, durableSeq: monitor.durableSeq(this.#run.session), actsItself });
     return response;
   }
 
@@ -130,7 +140,7 @@ class ObservedSink implements EventSink {
     try {
       return await effect;
     } catch (error) {
-      const { divergences, calls } = this.#ledger;
+      const { divergences, calls } = this.#options.ledger;
       const known = divergences.some(({ session, fence }) => session === this.#run.session && fence === this.#run.fence);
       if (error instanceof DivergenceError && !known) divergences.push({ ...this.#run, callsBefore: calls.length });
       throw error;

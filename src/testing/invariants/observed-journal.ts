@@ -4,6 +4,7 @@
  */
 
 import type { Clock } from "../../base/index.ts";
+import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type {
   AppendOutcome,
   AppendRequest,
@@ -89,6 +90,10 @@ class Observer {
     const { rules, clock } = this.#options;
     seen.answer = outcome.kind;
     const due = rules.due(request, clock.nowMs());
+    const suspends = seen.events.some(({ body }) => body.case === "lifecycle" && body.value.kind === Lifecycle_Kind.LIFECYCLE_SUSPEND);
+    if (suspends && outcome.kind === "appended" && rules.holder(seen.session, clock.nowMs()) !== undefined) {
+      this.#found(seen, "a session was suspended while a turn of it ran");
+    }
     if (due.kind !== outcome.kind) this.#found(seen, `an append was answered "${outcome.kind}" where "${due.kind}" is due`);
     if (outcome.kind !== "appended") return;
     seen.records = outcome.records;

@@ -1,17 +1,18 @@
 /** What clients were told against the journal: streams, begun and ended turns (I8), and replays (I0, I1, I5). */
 
+import type { Seq } from "../../base/index.ts";
 import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { Ledger, SeenReplay, SeenStream, Told } from "./ledger.ts";
-import { hasItsInputs } from "./session-evidence.ts";
+import { completionOf, hasItsInputs, type SessionEvidence } from "./session-evidence.ts";
 import { violation, type Violation } from "./violation.ts";
 import type { Journals } from "./writer-rules.ts";
 
 /** What is wrong with what clients were told in a whole run. */
-export function toldViolations(ledger: Ledger, journals: Journals): readonly Violation[] {
+export function toldViolations(ledger: Ledger, journals: Journals, divergent: readonly string[]): readonly Violation[] {
   return [
     ...ledger.streams.flatMap((stream) => streamViolations(stream, journals)),
     ...ledger.told.flatMap((told) => turnViolations(told, journals)),
-    ...ledger.replays.flatMap((replay) => replayViolations(replay, journals)),
+    ...ledger.replays.flatMap((replay) => replayViolations(replay, journals, divergent)),
   ];
 }
 
@@ -41,7 +42,7 @@ function turnViolations(told: Told, journals: Journals): readonly Violation[] {
 }
 
 /** Every ended turn replays as it was recorded and asks no model; a start that does not add up is refused. */
-function replayViolations({ session, checks, calls }: SeenReplay, journals: Journals): readonly Violation[] {
+function replayViolations({ session, checks, calls }: SeenReplay, journals: Journals, divergent: readonly string[]): readonly Violation[] {
   const evidence = journals.get(session);
   const found: Violation[] = [];
   if (calls > 0) found.push(violation("I1", { session }, `a replay asked a model ${calls} times`));
@@ -51,6 +52,11 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
     found.push(violation("I5", { session }, `turns end at ${ends.join()}, and those at ${checked.join()} were replayed`));
   for (const { startSeq, lastSeq, end, outcome } of checks) {
     const place = { session, seq: lastSeq };
+    if (evidence !== undefined && mustDiverge(evidence, startSeq, lastSeq, divergent)) {
+      if (outcome.kind === "same")
+        found.push(violation("I0", place, "a turn replays as it was, although its harness asked for something else"));
+      continue;
+    }
     if (outcome.kind === "same") continue;
     if (outcome.kind === "diverged") {
       found.push(violation("I0", place, `a ${end} turn diverged at ${outcome.divergence.seq}: ${outcome.divergence.reason}`));
@@ -59,4 +65,12 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
     }
   }
   return found;
+}
+
+/** Whether the turn is one of a harness that never asks for the same twice, and it did ask a model, and was answered. */
+function mustDiverge(evidence: SessionEvidence, startSeq: Seq, lastSeq: Seq, divergent: readonly string[]): boolean {
+  const start = evidence.at(startSeq)?.event.body;
+  if (start?.case !== "executionStart" || !divergent.includes(start.value.harness)) return false;
+  const asked = evidence.records.slice(startSeq, lastSeq).find(({ event }) => event.body.case === "model");
+  return asked !== undefined && completionOf(evidence, asked.seq) !== undefined;
 }

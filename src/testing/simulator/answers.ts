@@ -32,6 +32,8 @@ export interface CallFacts {
   readonly lastSeqs: readonly [before: number, after: number];
   /** Somebody held, ran or changed the session while it was under way. */
   readonly contested: boolean;
+  /** How often somebody changed it meanwhile. */
+  readonly changes: number;
   /** By the time of the answer. */
   readonly deleted: boolean;
   /** The open turn may not go on: its start marker does not add up, or another version of its harness recorded it. */
@@ -42,6 +44,9 @@ export interface CallFacts {
 
 const ALWAYS: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork", "list", "watch"];
 const WRITES: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork"];
+/** How many lost races in a row are reason enough to give up. */
+const RACES_MAX = 16;
+
 const TURNS: readonly CallKind[] = ["exec", "resume"];
 
 /** When each code is right. A code that is not here never is. */
@@ -54,7 +59,11 @@ const RIGHT: Partial<Readonly<Record<ErrorCode, { readonly kinds: readonly CallK
   deadline_exceeded: { kinds: ["exec"], when: ({ given }) => given.deadline === true },
   aborted: {
     kinds: ["exec", "resume", "cancel", "suspend", "delete"],
-    when: ({ contested, given, lastSeqs }) => contested || lastSeqs.some((lastSeq) => lastSeq !== (given.expectedLastSeq ?? lastSeq)),
+    // A turn that runs somewhere is no reason not to cancel it: only losing every race is.
+    when: ({ kind, contested, changes, given, lastSeqs }) => {
+      if (kind === "cancel" || kind === "delete") return changes >= RACES_MAX;
+      return contested || lastSeqs.some((lastSeq) => lastSeq !== (given.expectedLastSeq ?? lastSeq));
+    },
   },
   failed_precondition: { kinds: WRITES, when: forbids },
 };

@@ -116,6 +116,12 @@ export const resume: Operation = (world) => {
     const { row, turn } = await host.controller.resume(session, undefined);
     world.shown.push(row);
     if (turn === undefined) return "nothing to resume";
+    await world.monitor.refresh(session);
+    if (world.startOf(session, turn.startSeq)?.harnessVersion !== host.version) {
+      world.ledger.found.push(
+        violation("answers", { session, seq: turn.startSeq }, "a turn was resumed with another version of its harness"),
+      );
+    }
     world.follow(turn, host);
     world.count("recovery");
     return `resumed the turn of ${turn.startSeq}`;

@@ -37,13 +37,19 @@ export const HARNESS_NAMES = [
   "sleeper",
   "hasty",
   "careless",
+  "shifty",
 ] as const;
+
+/** Harnesses that ask for something else each time: a turn of theirs that asked a model can be neither resumed nor replayed. */
+export const DIVERGENT: readonly string[] = ["shifty"];
 
 /** What harnesses may see of their host. */
 export interface HarnessWorld {
   readonly clock: Clock;
   /** Whether a harness that may throw does so here. */
   readonly throws: () => boolean;
+  /** Another number each time. */
+  readonly nonce: () => number;
 }
 
 /** What the inputs of a turn ask of its harness: `c` calls, `o` outputs, `t` reported tools, `w` milliseconds of waiting. */
@@ -98,7 +104,7 @@ async function report(sink: EventSink, id: string): Promise<void> {
 }
 
 /** The runs by harness name. */
-function runsIn({ clock, throws }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
+function runsIn({ clock, throws, nonce }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
   return {
     "one-call": async (start, sink) => {
       await ask(start, sink, { step: 0, messages: start.inputs });
@@ -177,6 +183,13 @@ function runsIn({ clock, throws }: HarnessWorld): Readonly<Record<(typeof HARNES
       call.catch(() => undefined);
       if (throws()) throw new Error("hasty");
       await call;
+    },
+    /** Never asks for the same twice, catches what it gets for that, and goes on. */
+    shifty: async (start, sink) => {
+      const messages = [textMessage("user", `nonce ${nonce()}`)];
+      await ask(start, sink, { step: 0, messages }).catch(() => undefined);
+      await sink.output("as if nothing were").catch(() => undefined);
+      await ask(start, sink, { step: 1, messages }).catch(() => undefined);
     },
     /** Ends before its model call does. */
     careless: async (start, sink) => {

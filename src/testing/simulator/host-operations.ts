@@ -1,5 +1,6 @@
 /** What happens to hosts, and to time. */
 
+import { violation } from "../invariants.ts";
 import type { World } from "./world.ts";
 
 /** The most hosts that are up at once. */
@@ -26,7 +27,12 @@ export const hostShutsDown: Event = async (world) => {
   world.note(`${host.name} shuts down, grace ${graceMs} ms`);
   world.count("shutdown");
   void host.controller.shutdown({ graceMs }).then(() => {
-    if (!host.life.isDead) world.kill(host);
+    if (host.life.isDead) return;
+    const held = world.sessions.find((session) => world.rules.holder(session, world.time.clock.nowMs()) === host.id);
+    if (held !== undefined && host.road.faults === 0) {
+      world.ledger.found.push(violation("progress", { session: held }, "a host has shut down and holds a session still"));
+    }
+    world.kill(host);
   });
 };
 

@@ -4,14 +4,14 @@
  */
 
 import { HoldfastError, type SessionUid } from "../../base/index.ts";
-import { replaySession, type TurnOutcome } from "../../controller/index.ts";
+import { DivergenceError, replaySession, type TurnOutcome, type WatchRequest } from "../../controller/index.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionRow } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
 import { harnessCatalog } from "../host.ts";
-import { observedHarnesses, violation } from "../invariants.ts";
+import { observedHarnesses, violation, type SeenStream } from "../invariants.ts";
 import { completionOf } from "../invariants/session-evidence.ts";
-import { simulatedHarnesses } from "./harness-shapes.ts";
+import { DIVERGENT, simulatedHarnesses } from "./harness-shapes.ts";
 import type { SimHost } from "./sim-host.ts";
 import type { World } from "./world.ts";
 
@@ -33,6 +33,7 @@ export async function makePeace(world: World): Promise<void> {
   await world.judge();
   for (const session of world.sessions) await replay(world, session);
   await world.judge();
+  await world.monitor.rereadAll();
 }
 
 type Hosts = Readonly<Record<"1" | "2", SimHost>>;
@@ -88,12 +89,16 @@ async function finishTurn(world: World, row: SessionRow, hosts: Hosts): Promise<
   }
 }
 
-/** A harness that lets the recorded failure of a model call pass does so each time: the turn stays open until somebody cancels it. */
+/**
+ * A harness that lets the recorded failure of a model call pass does so each time, and one that never asks for the same twice diverges
+ * each time: their turns stay open until somebody cancels them.
+ */
 async function failsForGood(world: World, session: SessionUid, outcome: TurnOutcome): Promise<boolean> {
   if (outcome.kind !== "interrupted") return false;
   await world.monitor.refresh(session);
   const evidence = world.of(session);
   const start = evidence.projections.at(-1)?.openTurn?.startSeq ?? 0;
+  if (outcome.error instanceof DivergenceError) return DIVERGENT.includes(world.harnessOf(session, start));
   const call = evidence.records.slice(start).findLast(({ event }) => event.body.case === "model");
   const completion = call === undefined ? undefined : completionOf(evidence, call.seq);
   return completion?.event.body.case === "error";
@@ -113,8 +118,23 @@ async function nextTurn(world: World, session: SessionUid, host: SimHost): Promi
   };
   const turn = await host.controller.begin(session, await host.controller.plan(row, invocation));
   world.follow(turn, host);
-  const outcome = await turn.outcome;
+  const lastSeq = turn.outcome.then((ended) => ended.lastSeq);
+  const [outcome] = await Promise.all([turn.outcome, watchToEnd(world, host, { session, fromSeq: turn.startSeq, until: lastSeq })]);
   return outcome.kind === "ended" && outcome.state === "COMPLETED" ? undefined : `its next turn is ${outcome.kind}`;
+}
+
+/** A slow client that is told of a turn to its end; it would wait for ever for a record that it is never told of. */
+async function watchToEnd(
+  world: World,
+  host: SimHost,
+  request: Required<Pick<WatchRequest, "session" | "fromSeq" | "until">>,
+): Promise<void> {
+  const stream: SeenStream = { session: request.session, fromSeq: request.fromSeq, records: [] };
+  world.ledger.streams.push(stream);
+  for await (const item of host.controller.watch(request)) {
+    if (item.kind === "record") stream.records.push({ seq: item.record.seq, contentHash: item.record.contentHash });
+    await world.time.clock.sleep(3);
+  }
 }
 
 async function replay(world: World, session: SessionUid): Promise<void> {
@@ -122,8 +142,9 @@ async function replay(world: World, session: SessionUid): Promise<void> {
   if (row === undefined) return;
   const { clock } = world.time;
   const harnesses = observedHarnesses({
-    harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false }, "1")),
+    harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false, nonce: () => world.dice.next() }, "1")),
     ledger: world.ledger,
+    monitor: world.monitor,
     digest: world.digest,
     host: "replay",
   });

@@ -56,7 +56,7 @@ export class SimHost {
     };
     this.controller = createController({
       journal: this.store,
-      harnesses: observedHarnesses({ harnesses: harnessCatalog(options.harnesses(clock)), ledger, digest, host: name }),
+      harnesses: observedHarnesses({ harnesses: harnessCatalog(options.harnesses(clock)), ledger, monitor, digest, host: name }),
       models: new CountedModel({ ledger, monitor, digest, alive, script: options.script(clock) }),
       ports: { clock, random: dice, digest },
       log: SILENT_LOG,

@@ -8,6 +8,7 @@
 import { violationsOf, violationText, type Violation } from "../invariants.ts";
 import * as clients from "./client-operations.ts";
 import type { Dice } from "./dice.ts";
+import { DIVERGENT } from "./harness-shapes.ts";
 import * as hosts from "./host-operations.ts";
 import { makePeace } from "./peace.ts";
 import { watch } from "./watch-operations.ts";
@@ -104,7 +105,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
       await judge(step, world.ledger.found);
     }
     await makePeace(world);
-    await judge(steps + 1, violationsOf(world.ledger, world.monitor.sessions));
+    await judge(steps + 1, violationsOf(world.ledger, world.monitor.sessions, DIVERGENT));
     return reportOf(world, steps);
   } finally {
     await world.close();

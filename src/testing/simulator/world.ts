@@ -5,7 +5,6 @@
 
 import { newSessionUid, type Clock, type Digest, type SessionUid } from "../../base/index.ts";
 import { DivergenceError, type ControllerLimits, type RunningTurn } from "../../controller/index.ts";
-import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import {
   acknowledgedViolations,
@@ -22,7 +21,7 @@ import { testDigest } from "../ports.ts";
 import { wrongAnswer, wrongInterruption, type CallKind, type Given } from "./answers.ts";
 import { busyJournal } from "./busy-journal.ts";
 import { Dice } from "./dice.ts";
-import { simulatedHarnesses } from "./harness-shapes.ts";
+import { DIVERGENT, simulatedHarnesses } from "./harness-shapes.ts";
 import { modelScript } from "./scripted-model.ts";
 import { SimHost } from "./sim-host.ts";
 import { SimulatedTime } from "./time.ts";
@@ -149,7 +148,7 @@ export class World {
       limits: this.#limits,
       version,
       script: (own) => modelScript({ weather: this.weather, dice, clock: own }),
-      harnesses: (own) => simulatedHarnesses({ clock: own, throws: () => this.weather.throws() }, version),
+      harnesses: (own) => simulatedHarnesses({ clock: own, throws: () => this.weather.throws(), nonce: () => dice.next() }, version),
     });
     this.hosts.push(host);
     this.note(`${name} starts with version ${version}`);
@@ -208,7 +207,8 @@ export class World {
       this.count(`${kind} ok`);
       return true;
     } catch (error) {
-      const changed = ledger.appends.slice(before.appends).some((append) => append.session === session && append.answer === "appended");
+      const later = ledger.appends.slice(before.appends);
+      const changes = later.filter((append) => append.session === session && append.answer === "appended").length;
       if (session !== undefined) await this.monitor.refresh(session);
       const wrong = wrongAnswer(error, {
         kind,
@@ -217,7 +217,8 @@ export class World {
         given,
         existed: before.existed,
         lastSeqs: [before.lastSeq, session === undefined ? 0 : this.monitor.durableSeq(session)],
-        contested: before.contested || this.#callsOn(session).begun > before.calls + 1 || changed || this.#isHeld(session),
+        contested: before.contested || this.#callsOn(session).begun > before.calls + 1 || changes > 0 || this.#isHeld(session),
+        changes,
         deleted: session !== undefined && rules.isDeleted(session),
         stuck: before.stuck || (session !== undefined && this.isStuck(session, host.version)),
         full: this.#limits.turnsRunningMax === TURNS_FEW,
@@ -244,14 +245,25 @@ export class World {
         this.ledger.told.push({ kind: "ended", session, executionId, seq: outcome.lastSeq, state: outcome.state });
       } else if (outcome.kind === "interrupted") {
         this.note(`${host.name}: the turn of ${this.nameOf(session)} was interrupted, ${outcome.error.code}`);
-        if (outcome.error instanceof DivergenceError) {
+        if (outcome.error instanceof DivergenceError && !DIVERGENT.includes(this.harnessOf(session, startSeq))) {
           this.ledger.found.push(violation("I0", { session, seq: outcome.error.divergence.seq }, outcome.error.message));
           return;
         }
+        if (outcome.error instanceof DivergenceError) return this.count("divergence");
         const wrong = wrongInterruption(outcome.error, this.rules.isDeleted(session));
         if (wrong !== undefined) this.ledger.found.push(violation("answers", { session }, wrong));
       }
     });
+  }
+
+  /** The harness of the turn that begins at `startSeq`, and its version. */
+  startOf(session: SessionUid, startSeq: number): { readonly harness: string; readonly harnessVersion: string } | undefined {
+    const body = this.of(session).at(startSeq)?.event.body;
+    return body?.case === "executionStart" ? body.value : undefined;
+  }
+
+  harnessOf(session: SessionUid, startSeq: number): string {
+    return this.startOf(session, startSeq)?.harness ?? "";
   }
 
   /** Whether the session's open turn may not go on at a host with `version` of its harnesses, as far as is known. */
@@ -259,10 +271,7 @@ export class World {
     const evidence = this.of(session);
     const open = evidence.projections.at(-1)?.openTurn;
     if (open === undefined) return false;
-    const start = evidence.at(open.startSeq)?.event;
-    const recorded =
-      start?.kind === EventKind.EVENT_EXECUTION_START && start.body.case === "executionStart" ? start.body.value.harnessVersion : "";
-    return recorded !== version || !hasItsInputs(evidence, open.startSeq);
+    return this.startOf(session, open.startSeq)?.harnessVersion !== version || !hasItsInputs(evidence, open.startSeq);
   }
 
   /** Judges everything that is new since the last time. */
