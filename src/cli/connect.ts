@@ -1,6 +1,6 @@
-/** A client of the server that a command speaks to. Whichever that is, the code path is one: a gRPC client of a server. */
+/** The server that a command speaks to, and a client of it. Whichever that is, the code path is one: a gRPC client of a server. */
 
-import { createClient, type Client } from "../client/index.ts";
+import { createClient, type Client, type Transport } from "../client/index.ts";
 import { createNodeTransport } from "../client/node/index.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { dataFolder, startEmbedded } from "./embedded.ts";
@@ -33,14 +33,30 @@ export async function withClient(
   flags: { readonly server?: string | undefined },
   body: (connection: Connection) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  return withServer(context, flags, async ({ connect, embedded, serverFlag }) => {
+    await using client = createClient({ transport: connect() });
+    return await body({ client, embedded, serverFlag });
+  });
+}
+
+/** The chosen server, and how to open a transport to it; who opens one closes it. */
+export interface Server extends Omit<Connection, "client"> {
+  readonly connect: () => Transport;
+}
+
+/** Runs `body` with the chosen server, and closes that afterwards if it is the command's own. */
+export async function withServer(
+  context: CommandContext,
+  flags: { readonly server?: string | undefined },
+  body: (server: Server) => Promise<ExitCode>,
+): Promise<ExitCode> {
   const server = await connectTo(context, flags.server);
-  const client = createClient({ transport: createNodeTransport({ address: server.address, token: server.token }) });
+  const { address, token, embedded, serverFlag } = server;
   try {
-    return await body({ client, embedded: server.embedded, serverFlag: server.serverFlag });
+    return await body({ connect: () => createNodeTransport({ address, token }), embedded, serverFlag });
   } catch (error) {
     throw hinted(error, server);
   } finally {
-    await client[Symbol.asyncDispose]();
     await server[Symbol.asyncDispose]();
   }
 }

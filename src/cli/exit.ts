@@ -4,15 +4,15 @@ import type { ErrorCode } from "../base/errors.ts";
 
 /** What each exit code means. */
 export const EXIT_MEANINGS = {
-  0: "done; for exec and resume, the turn completed; for replay --check, every turn replayed the same",
-  1: "the turn failed or was cancelled; the chain is broken; a replay diverged; an internal error",
+  0: "done; for exec and resume, the turn completed; for replay --check, every turn replayed the same; for conformance, no promise was broken",
+  1: "the turn failed or was cancelled; the chain is broken; a replay diverged; a promise was broken; an internal error",
   2: "wrong usage: an argument or a field of the request is wrong",
   3: "no such session",
   4: "the session's state forbids it, somebody else was faster, or the name is taken",
   5: "the server cannot be reached, is over a limit, or took too long: try again later",
   6: "not authenticated, or not allowed",
   7: "the turn waits for an approval",
-  8: "for replay --check: none diverged, but some turns could not be replayed, or there were none",
+  8: "for replay --check: none diverged, but some turns could not be replayed, or there were none; for conformance: every case was skipped",
   130: "interrupted (Ctrl-C)",
   141: "whoever read the output went away",
 } as const;

@@ -2,6 +2,7 @@
 
 import { Command } from "commander";
 import { cancelCommand } from "./commands/cancel.ts";
+import { conformanceCommand } from "./commands/conformance.ts";
 import { createCommand } from "./commands/create.ts";
 import { deleteCommand } from "./commands/delete.ts";
 import { execCommand } from "./commands/exec.ts";
@@ -73,6 +74,7 @@ function commands(): readonly Command[] {
     treeCommand(),
     deleteCommand(),
     createCommand(),
+    conformanceCommand(),
     versionCommand(),
   ];
 }
