@@ -41,8 +41,10 @@ export function requireLandable(row: SessionRow | undefined, facts: SessionFacts
   const { keptSeq, projection } = row;
   const isReclaimed = keptSeq !== undefined && keptSeq < projection.lastSeq;
   const isDeleted = keptSeq === undefined && projection.deletionState !== DeletionState.DELETION_ACTIVE;
-  const lacks = facts.lastSeq > (keptSeq ?? projection.lastSeq);
-  if ((isReclaimed && (lacks || !facts.prefixOnly)) || (isDeleted && lacks)) throw deletedHere(facts);
+  if (!isReclaimed && !isDeleted) return;
+  const lastSeq = keptSeq ?? projection.lastSeq;
+  const isPart = facts.prefixOnly && facts.lastSeq <= lastSeq;
+  if (!isPart && (isReclaimed || facts.lastSeq !== lastSeq)) throw deletedHere(facts);
 }
 
 /** The landing of one session. */

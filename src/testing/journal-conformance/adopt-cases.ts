@@ -192,6 +192,30 @@ export const ADOPT_CASES: CaseTable = {
     assert.equal(appended(await test.store.append(claimAs("b", HOST_A))).fence, 5);
   },
 
+  "a session that ends before its own first record only stands between others, until more of its parent comes": async (test) => {
+    const from = elsewhere();
+    adopted(await test.store.adopt(requestOf(from.a, { records: requestOf(from.a).records.slice(0, 1) })));
+    const first = from.a.records.slice(0, 1);
+    const bare = requestOf(from.b, {
+      parent: { uid: uid("a"), forkSeq: seq(2), projection: projectionOf(first) },
+      after: headOf(first),
+      records: [],
+    });
+    assert.deepEqual(await test.store.adopt({ ...bare, records: requestOf(from.b).records }), { kind: "conflict", lastSeq: 1 });
+    adopted(await test.store.adopt(bare));
+    await test.reopen?.();
+    const { store } = test;
+    assert.deepEqual([(await rowOf(store, "b")).keptSeq, textsOf(await recordsOf(store, "b"))], [1, ["#12"]]);
+    assert.deepEqual(await store.complete([uid("b")]), { kind: "not-found", session: uid("b") });
+    assert.deepEqual(await store.adopt(requestOf(from.b)), { kind: "no-parent" });
+    adopted(await store.adopt(requestOf(from.a, { after: headOf(first), records: requestOf(from.a).records.slice(1) })));
+    const { created: isNew } = adopted(await store.adopt(requestOf(from.b)));
+    assert.equal(isNew, false);
+    assert.equal((await store.complete([uid("a"), uid("b")])).kind, "completed");
+    await test.reopen?.();
+    sameRecords(await recordsOf(test.store, "b"), from.b.records);
+  },
+
   "a parent that is another at the fork is none": async ({ store }) => {
     const from = elsewhere();
     await created(store, "a", { name: "first", project: "p" });
