@@ -25,6 +25,7 @@ export interface DueAnswer {
 /** The state of every session's writer, as its appends make it. */
 export class AdmissionRules {
   readonly #known = new Map<SessionUid, Known>();
+  readonly #gone = new Set<SessionUid>();
 
   /** A session was created or forked. */
   add(session: SessionUid, at: { readonly fence: number; readonly lastSeq: number }): void {
@@ -35,8 +36,15 @@ export class AdmissionRules {
     return this.#known.has(session);
   }
 
+  /** Whether the session was deleted, be its storage still there or not. */
   isDeleted(session: SessionUid): boolean {
-    return this.#known.get(session)?.deleted === true;
+    return this.#gone.has(session) || this.#known.get(session)?.deleted === true;
+  }
+
+  /** Nothing is left of a deleted session. */
+  reclaimed(session: SessionUid): void {
+    this.#known.delete(session);
+    this.#gone.add(session);
   }
 
   /** Who holds the session's lease at `nowMs`. */

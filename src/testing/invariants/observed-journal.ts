@@ -3,7 +3,7 @@
  * held against the rules of admission at once.
  */
 
-import type { Clock } from "../../base/index.ts";
+import type { Clock, SessionUid } from "../../base/index.ts";
 import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type {
   AppendOutcome,
@@ -12,6 +12,7 @@ import type {
   ForkOutcome,
   ForkRequest,
   JournalStore,
+  ReclaimOutcome,
   RenewRequest,
   SessionSeed,
   StoreCallOptions,
@@ -40,7 +41,7 @@ export function observedJournal(options: JournalObserverOptions, host: string): 
     append: (request, call) => observer.append(request, call),
     create: (seed, call) => observer.create(seed, call),
     fork: (request, call) => observer.fork(request, call),
-    reclaim: (session, call) => journal.reclaim(session, call),
+    reclaim: (session, call) => observer.reclaim(session, call),
     adopt: (request, call) => journal.adopt(request, call),
     complete: (sessions, call) => journal.complete(sessions, call),
     renew: (request) => observer.renew(request),
@@ -128,6 +129,18 @@ class Observer {
       seen.answer = "threw";
       throw error;
     }
+  }
+
+  /** What is about to go is read before, so that it can be judged afterwards. */
+  async reclaim(session: SessionUid, call: StoreCallOptions | undefined): Promise<ReclaimOutcome> {
+    const { journal, rules, monitor, ledger } = this.#options;
+    await monitor.refresh(session);
+    const outcome = await journal.reclaim(session, call);
+    const removes = outcome.kind === "reclaimed" || outcome.kind === "kept" || outcome.kind === "more";
+    if (removes && !rules.isDeleted(session))
+      ledger.found.push(violation("I8", { session }, "a session that nobody deleted was reclaimed"));
+    if (outcome.kind === "reclaimed") rules.reclaimed(session);
+    return outcome;
   }
 
   async renew(request: RenewRequest): ReturnType<JournalStore["renew"]> {

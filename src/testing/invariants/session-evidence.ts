@@ -78,10 +78,11 @@ export class SessionEvidence {
     return faults;
   }
 
-  /** Holds a child's prefix against its parent's records. */
+  /** Holds a child's prefix against its parent's records, as far as these were read before they were reclaimed. */
   prefixViolations(parent: SessionEvidence, forkSeq: Seq): readonly Violation[] {
     for (const own of this.records.slice(0, forkSeq)) {
       const theirs = parent.at(own.seq);
+      if (theirs === undefined && own.seq > parent.lastSeq) break;
       if (theirs !== undefined && Buffer.compare(own.bytes, theirs.bytes) === 0) continue;
       return [violation("I5", { session: this.session, seq: own.seq }, "a record of the shared prefix is not the parent's")];
     }

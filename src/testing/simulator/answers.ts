@@ -26,7 +26,7 @@ export interface CallFacts {
   readonly session: SessionUid | undefined;
   readonly host: SimHost;
   readonly given: Given;
-  /** The session was there when it began. */
+  /** The session was there when it began and when it was answered. */
   readonly existed: boolean;
   /** The session's last seq when it began and when it was answered. */
   readonly lastSeqs: readonly [before: number, after: number];
@@ -58,9 +58,11 @@ const RIGHT: Partial<Readonly<Record<ErrorCode, { readonly kinds: readonly CallK
   invalid_argument: { kinds: ["exec"], when: ({ given }) => given.unknownHarness === true },
   deadline_exceeded: { kinds: ["exec"], when: ({ given }) => given.deadline === true },
   aborted: {
-    kinds: ["exec", "resume", "cancel", "suspend", "delete"],
+    kinds: ["exec", "resume", "cancel", "suspend", "delete", "watch"],
     // A turn that runs somewhere is no reason not to cancel it: only losing every race is.
-    when: ({ kind, contested, changes, given, lastSeqs }) => {
+    when: ({ kind, contested, changes, given, lastSeqs, deleted }) => {
+      // Whoever watches a session while its storage is reclaimed is told so.
+      if (kind === "watch") return deleted;
       if (kind === "cancel" || kind === "delete") return changes >= RACES_MAX;
       return contested || lastSeqs.some((lastSeq) => lastSeq !== (given.expectedLastSeq ?? lastSeq));
     },
@@ -101,11 +103,13 @@ export function wrongAnswer(error: unknown, facts: CallFacts): string | undefine
   return `it was answered ${error.code} ("${error.message}"), which nothing here gives a reason for`;
 }
 
+/** What a turn is told whose session was deleted, and reclaimed, by somebody else. */
+const GONE: readonly ErrorCode[] = ["failed_precondition", "not_found"];
 const INTERRUPTIONS: readonly ErrorCode[] = ["aborted", "cancelled", "internal", "invalid_argument", "resource_exhausted", "unavailable"];
 
 /** Why a turn may not be interrupted with `error`; undefined where it may. */
 export function wrongInterruption(error: HoldfastError, deleted: boolean): string | undefined {
   if (error instanceof InvariantError) return `an internal check failed: ${String(error.details?.["invariant"])}`;
-  if (INTERRUPTIONS.includes(error.code) || (error.code === "failed_precondition" && deleted)) return undefined;
+  if (INTERRUPTIONS.includes(error.code) || (GONE.includes(error.code) && deleted)) return undefined;
   return `a turn was interrupted with ${error.code} ("${error.message}")`;
 }

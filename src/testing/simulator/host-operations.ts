@@ -1,5 +1,6 @@
 /** What happens to hosts, and to time. */
 
+import { sweep } from "../../controller/index.ts";
 import { violation } from "../invariants.ts";
 import type { World } from "./world.ts";
 
@@ -58,6 +59,24 @@ export const powerFails: Event = async (world) => {
   world.note("the power fails");
   world.count("power cut");
   await world.cutPower();
+};
+
+/** A sweeper at work on one host: what was deleted goes, and what children share stays. */
+export const sweeperRuns: Event = async (world) => {
+  const host = world.dice.pick(world.up);
+  if (host === undefined) return;
+  const retentionMs = world.dice.pick([0, 5_000, 60_000]);
+  void host.life.answered(sweep({ journal: host.store, clock: host.life.clock, retentionMs })).then(
+    ({ reclaimed, kept }) => {
+      world.note(`${host.name} has swept: ${reclaimed} reclaimed, ${kept} kept`);
+      if (reclaimed > 0) world.count("reclaimed");
+      if (kept > 0) world.count("kept for children");
+    },
+    (error: unknown) => {
+      if (host.road.faults === 0 && !host.life.isDead)
+        world.ledger.found.push(violation("answers", {}, `a sweep failed: ${String(error)}`));
+    },
+  );
 };
 
 export const timePasses: Event = async (world) => {

@@ -139,7 +139,7 @@ async function watchToEnd(
 
 async function replay(world: World, session: SessionUid): Promise<void> {
   const row = await world.journal.get(session);
-  if (row === undefined) return;
+  if (row === undefined || row.keptSeq !== undefined) return;
   const { clock } = world.time;
   const harnesses = observedHarnesses({
     harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false, nonce: () => world.dice.next() }, "1")),

@@ -43,6 +43,8 @@ const WHAT_HAPPENS = [
   "suspend ok",
   "suspend aborted",
   "delete ok",
+  "reclaimed",
+  "kept for children",
   "fork ok",
   "fork already_exists",
   "fork failed_precondition",

@@ -77,7 +77,7 @@ const CLIENT_OPERATIONS: readonly (readonly [weight: number, operation: clients.
   [7, clients.suspend],
   [7, clients.createSession],
   [3, clients.list],
-  [3, clients.remove],
+  [4, clients.remove],
 ];
 
 const EVENTS: readonly (readonly [weight: number, event: hosts.Event])[] = [
@@ -86,6 +86,7 @@ const EVENTS: readonly (readonly [weight: number, event: hosts.Event])[] = [
   [4, hosts.hostDies],
   [3, hosts.hostPauses],
   [2, hosts.hostShutsDown],
+  [3, hosts.sweeperRuns],
   [1, hosts.clockIsSet],
   [1, hosts.powerFails],
 ];

@@ -29,7 +29,7 @@ async function watchOn(world: World, stream: SeenStream, signal: AbortSignal): P
       await world.time.clock.sleep(50);
       continue;
     }
-    await world.call("watch", host, undefined, {}, () => watchAt(world, { host, stream, signal, slowMs }));
+    await world.call("watch", host, stream.session, {}, () => watchAt(world, { host, stream, signal, slowMs }));
     await world.time.clock.sleep(5);
   }
 }

@@ -215,7 +215,7 @@ export class World {
         session,
         host,
         given,
-        existed: before.existed,
+        existed: before.existed && (session === undefined || rules.has(session)),
         lastSeqs: [before.lastSeq, session === undefined ? 0 : this.monitor.durableSeq(session)],
         contested: before.contested || this.#callsOn(session).begun > before.calls + 1 || changes > 0 || this.#isHeld(session),
         changes,
