@@ -42,7 +42,7 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
   gateway: {
     layer: 4,
     kind: "node",
-    imports: ["base", "gen", "canon", "journal", "spi", "controller", "placement", "service", "grpc"],
+    imports: ["base", "gen", "canon", "journal", "archive", "spi", "controller", "placement", "service", "grpc"],
   },
 
   server: {
@@ -69,7 +69,11 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
 
   client: { layer: 6, kind: "core", imports: ["base", "gen"] },
   "client/node": { layer: 6, kind: "node", imports: ["base", "gen", "client", "grpc", "node"] },
-  testing: { layer: 6, kind: "node", imports: ["base", "gen", "canon", "journal", "archive", "spi", "grpc", "controller", "service", "client"] },
+  testing: {
+    layer: 6,
+    kind: "node",
+    imports: ["base", "gen", "canon", "journal", "archive", "spi", "grpc", "controller", "service", "client"],
+  },
   cli: {
     layer: 7,
     kind: "node",

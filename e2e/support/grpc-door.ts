@@ -52,6 +52,16 @@ const refuse = (): never => {
   throw new HoldfastError("unimplemented", "not in this test");
 };
 
+const JOURNAL_REFUSED: JournalService = {
+  tail: refuse,
+  verify: refuse,
+  checkReplay: refuse,
+  lineage: refuse,
+  export: refuse,
+  import: refuse,
+  signHead: refuse,
+};
+
 export interface DoorOptions {
   readonly sessions?: Partial<SessionsService>;
   readonly journal?: Partial<JournalService>;
@@ -67,7 +77,7 @@ export async function openDoor(options: DoorOptions = {}) {
   const changing = { createSession: refuse, deleteSession: refuse, cancel: refuse, suspend: refuse, resume: refuse, fork: refuse };
   const server: GrpcServer = createGrpcServer({
     sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
-    journal: { tail: refuse, verify: refuse, checkReplay: refuse, lineage: refuse, ...options.journal },
+    journal: { ...JOURNAL_REFUSED, ...options.journal },
     health,
     authenticate: (authorization) => {
       if (options.token !== undefined && authorization !== `Bearer ${options.token}`) {

@@ -57,6 +57,14 @@ class ScriptedTransport implements Transport {
     }
   }
 
+  async upload<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    requests: AsyncIterable<MessageShape<Input>>,
+    options: CallOptions = {},
+  ): Promise<MessageShape<Output>> {
+    return this.unary(method, (await Array.fromAsync(requests)) as never, options);
+  }
+
   async *streamBytes(): AsyncGenerator<Uint8Array, void, undefined> {
     yield new Uint8Array([1]);
   }

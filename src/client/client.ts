@@ -1,13 +1,14 @@
 /** The client: the calls of Holdfast over a transport. */
 
 import type { Session } from "../gen/agentsessions/v1/session_pb.ts";
+import type { SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 import type { LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
 import type { CheckReplayOptions, ReplayCheck } from "./checks.ts";
 import type { ExecTurn } from "./exec-request.ts";
 import type { ExecOptions, ExecStream } from "./exec-stream.ts";
 import type { RecordItem, StreamItem } from "./items.ts";
-import { JournalClient, type LineageOptions } from "./journal.ts";
+import { JournalClient, type ExportOptions, type LineageOptions } from "./journal.ts";
 import { SessionsClient, type CancelOptions, type ForkOptions, type ReplayOptions } from "./sessions.ts";
 import type { TailOptions } from "./tail.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -30,6 +31,8 @@ export interface SessionHandle {
   replay(options?: ReplayOptions): AsyncGenerator<RecordItem, void, undefined>;
   tail(options?: TailOptions): AsyncGenerator<StreamItem, void, undefined>;
   verify(options?: CallOptions): Promise<VerifyResponse>;
+  export(options?: ExportOptions): AsyncGenerator<Uint8Array, void, undefined>;
+  signHead(options?: CallOptions): Promise<SignedHead>;
   checkReplay(options?: CheckReplayOptions): AsyncGenerator<ReplayCheck, void, undefined>;
   lineage(options?: LineageOptions): Promise<LineageResponse>;
 }
@@ -61,6 +64,8 @@ export function createClient({ transport }: ClientOptions): Client {
       replay: (options) => sessions.replay(uid, options),
       tail: (options) => journal.tail(uid, options),
       verify: (options) => journal.verify(uid, options),
+      export: (options) => journal.export(uid, options),
+      signHead: (options) => journal.signHead(uid, options),
       checkReplay: (options) => journal.checkReplay(uid, options),
       lineage: (options) => journal.lineage(uid, options),
     }),

@@ -21,7 +21,7 @@ export { createClient, type Client, type ClientOptions, type SessionHandle } fro
 export type { ExecInput, ExecTurn } from "./exec-request.ts";
 export { ExecStream, type ExecOptions, type TurnEnd } from "./exec-stream.ts";
 export type { RecordItem, StreamItem } from "./items.ts";
-export { JournalClient, type LineageOptions } from "./journal.ts";
+export { JournalClient, type ExportOptions, type LineageOptions } from "./journal.ts";
 export type { ListOptions, SessionList, SessionPage } from "./list.ts";
 export type { ReconnectOptions } from "./reconnect.ts";
 export type { SeqLike } from "./seqs.ts";
@@ -30,6 +30,7 @@ export type { TailOptions } from "./tail.ts";
 export type { CallOptions, Method, Transport } from "./transport.ts";
 export { EventKind, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
 export { ComputeState, DeletionState, ExecState, type Delta, type Session } from "../gen/agentsessions/v1/session_pb.ts";
+export { ImportedSession_Outcome, type ImportedSession, type ImportResponse, type SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 export type { ChainFault, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 export type { LineageResponse, LineageRow } from "../gen/holdfast/v1/lineage_pb.ts";
 export type { ReplayDivergence, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";

@@ -42,6 +42,15 @@ export interface Transport extends AsyncDisposable {
     request: MessageShape<Input>,
     options?: CallOptions,
   ): AsyncGenerator<MessageShape<Output>, void, undefined>;
+  /**
+   * A stream of requests, one answer. Requests are taken no faster than they are sent; an answer that comes early ends the call. What
+   * `requests` throws ends the call and is what it rejects with.
+   */
+  upload<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    requests: AsyncIterable<MessageShape<Input>>,
+    options?: CallOptions,
+  ): Promise<MessageShape<Output>>;
   /** Like `stream`, each message as the bytes that came. */
   streamBytes<Input extends DescMessage>(
     method: Method<Input, DescMessage>,

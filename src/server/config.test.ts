@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { HoldfastError } from "../base/index.ts";
+import { newKeyPair, signerOf } from "../node/index.ts";
 import { DEFAULT_CONFIG, readConfig, type Environment, type Flags } from "./config.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 
@@ -35,6 +36,7 @@ describe("a server's configuration", () => {
       defaults: { harness: "echo", model: "echo" },
       tls: undefined,
       token: undefined,
+      signer: undefined,
       openai: undefined,
       anthropic: undefined,
       recover: "leave",
@@ -54,6 +56,7 @@ describe("a server's configuration", () => {
   });
 
   it("reads every setting", () => {
+    const pair = newKeyPair();
     const key = fileWith("KEY");
     const cert = fileWith("CERT");
     const env = {
@@ -72,6 +75,7 @@ describe("a server's configuration", () => {
       ANTHROPIC_BASE_URL: "http://127.0.0.1:2",
       HOLDFAST_RECOVER: "resume",
       HOLDFAST_RETENTION: "12h",
+      HOLDFAST_SIGNING_KEY_FILE: fileWith(pair.privatePem),
     };
     expect(readConfig({}, env)).toEqual({
       listen: { host: "::1", port: 0 },
@@ -79,6 +83,7 @@ describe("a server's configuration", () => {
       defaults: { harness: "chat", model: "gpt-x" },
       tls: { key: "KEY", cert: "CERT" },
       token: "sesame",
+      signer: { publicKey: signerOf(pair.privatePem, "key").publicKey, sign: expect.any(Function) },
       openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
       anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
       recover: "resume",
@@ -124,6 +129,9 @@ describe("a server's configuration", () => {
     }
     expect(refusal({}, { HOLDFAST_TOKEN_FILE: fileWith("") })).toMatch(/^HOLDFAST_TOKEN_FILE: must hold a token/);
     expect(refusal({}, { HOLDFAST_TOKEN_FILE: "/nowhere" })).toBe("HOLDFAST_TOKEN_FILE: must name a file that can be read");
+    expect(refusal({}, { HOLDFAST_SIGNING_KEY_FILE: fileWith("secret") })).toBe(
+      "HOLDFAST_SIGNING_KEY_FILE: must hold one Ed25519 private key in PEM (PKCS#8)",
+    );
   });
 });
 
@@ -137,6 +145,6 @@ describe("the table of settings", () => {
   });
 
   it("lets no secret stand in an argument, where every process can read it", () => {
-    for (const { env, flag } of settings) if (/TOKEN|API_KEY/.test(env)) expect(flag).toBeUndefined();
+    for (const { env, flag } of settings) if (/TOKEN|API_KEY|SIGNING/.test(env)) expect(flag).toBeUndefined();
   });
 });

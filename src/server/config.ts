@@ -1,8 +1,8 @@
 /** A server's configuration, and how flags and environment become one. Pure but for the files that they name. */
 
 import { readFileSync } from "node:fs";
-import { invalidArgument, type HoldfastError } from "../base/index.ts";
-import type { LogLevel } from "../node/index.ts";
+import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
+import { signerOf, type LogLevel } from "../node/index.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 
 /** How a server is to run. */
@@ -17,6 +17,8 @@ export interface ServerConfig {
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   /** What every call must carry; undefined lets everybody in who reaches the port. */
   readonly token: string | undefined;
+  /** Signs the heads of sessions; undefined for no signatures. */
+  readonly signer: Signer | undefined;
   /** The OpenAI-compatible API that serves what no other provider does; undefined for none. */
   readonly openai: { readonly apiKey?: string | undefined; readonly baseUrl?: string | undefined } | undefined;
   /** The Anthropic API; undefined for none. */
@@ -49,6 +51,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     defaults: { harness: values.text("harness"), model: values.text("model") },
     tls: tlsOf(values),
     token: tokenOf(values),
+    signer: configuredSigner(values),
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
     recover: values.oneOf("recover", ["leave", "resume"]),
@@ -134,6 +137,12 @@ function tokenOf(values: Values): string | undefined {
   if (direct !== undefined) return checkedToken(values, "token", direct);
   const path = values.given("tokenFile");
   return path === undefined ? undefined : checkedToken(values, "tokenFile", values.file("tokenFile", path).trim());
+}
+
+/** The key is read once and kept by nobody but the signer. */
+function configuredSigner(values: Values): Signer | undefined {
+  const path = values.given("signingKeyFile");
+  return path === undefined ? undefined : signerOf(values.file("signingKeyFile", path), SETTINGS.signingKeyFile.env);
 }
 
 function checkedToken(values: Values, name: SettingName, token: string): string {

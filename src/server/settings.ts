@@ -96,6 +96,10 @@ export const SETTINGS = {
     what: "the bearer token that every call must carry; without one everybody who reaches the port may use it",
   },
   tokenFile: { env: "HOLDFAST_TOKEN_FILE", what: "a file with the bearer token, read once at the start; HOLDFAST_TOKEN goes before it" },
+  signingKeyFile: {
+    env: "HOLDFAST_SIGNING_KEY_FILE",
+    what: "a file with an Ed25519 private key in PEM (holdfast keygen makes one), which signs the heads of exported sessions",
+  },
   openaiApiKey: { env: "OPENAI_API_KEY", what: "the key for OpenAI-compatible models; a server on this machine may need none" },
   openaiBaseUrl: {
     env: "OPENAI_BASE_URL",

@@ -16,9 +16,9 @@ import { listen, type Listener } from "../gateway/listener.ts";
 import { createRestApp } from "../gateway/rest/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { ModelRoute } from "../models/index.ts";
-import { createJsonLog, cryptoRandom, nodeDigest, systemClock } from "../node/index.ts";
+import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
 import { createHarnessCatalog } from "../placement/index.ts";
-import { ALLOW_ALL, createJournalService, createSessionsService, type ServiceLimits } from "../service/index.ts";
+import { ALLOW_ALL, createJournalService, createSessionsService, type ServiceLimits, type TransferLimits } from "../service/index.ts";
 import type { Authorizer, Harness, HarnessCatalog, ToolExecutor } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
@@ -46,6 +46,7 @@ export interface ServerOptions {
   readonly limits?: {
     readonly controller?: Partial<ControllerLimits> | undefined;
     readonly service?: Partial<ServiceLimits> | undefined;
+    readonly transfer?: Partial<TransferLimits> | undefined;
     readonly gateway?: Partial<GatewayLimits> | undefined;
   };
 }
@@ -151,7 +152,16 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     defaults: config.defaults,
     limits: options.limits?.service,
   });
-  const journal = createJournalService({ journal: host.journal, controller, harnesses, authorizer, ports });
+  const journal = createJournalService({
+    journal: host.journal,
+    controller,
+    harnesses,
+    authorizer,
+    ports,
+    signer: config.signer,
+    signatures: nodeSignatures,
+    transferLimits: options.limits?.transfer,
+  });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({ sessions, journal, health, authenticate, log, limits });
   const { requestBytesMax } = limits;

@@ -20,6 +20,8 @@ import type {
   SuspendRequest,
 } from "../gen/agentsessions/v1/session_pb.ts";
 import type { LineageRequest, LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
+import type { ArchiveForm } from "../archive/index.ts";
+import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
@@ -66,4 +68,10 @@ export interface JournalService {
   checkReplay(request: CheckReplayRequest, context: CallContext): AsyncGenerator<TurnCheck, void, undefined>;
   /** The family of a session, from any member: its oldest ancestor and what was forked from it, deleted members included. */
   lineage(request: LineageRequest, context: CallContext): Promise<LineageResponse>;
+  /** A session or its family as a file, piece by piece; what was wrong with the request is thrown before the first. */
+  export(request: ExportRequest, context: CallContext, form?: ArchiveForm): AsyncGenerator<Uint8Array, void, undefined>;
+  /** Takes over the sessions of a file, in either form. Nothing of it can be used before all of it was verified. */
+  import(requests: AsyncIterable<ImportRequest>, context: CallContext): Promise<ImportResponse>;
+  /** The session's head as it is now, signed by this host. */
+  signHead(request: SignHeadRequest, context: CallContext): Promise<SignedHead>;
 }

@@ -6,3 +6,4 @@ export type { SessionDefaults } from "./creation.ts";
 export { createJournalService, type JournalServiceOptions } from "./journal.ts";
 export { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 export { createSessionsService, type ServiceOptions } from "./sessions.ts";
+export { TRANSFER_LIMITS, type TransferLimits } from "./transfer.ts";

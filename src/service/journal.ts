@@ -1,7 +1,7 @@
 /** The Journal service: what Holdfast adds for readers of a journal. */
 
 import { create } from "@bufbuild/protobuf";
-import { HoldfastError, sessionUidOf, type Ports, type Seq } from "../base/index.ts";
+import { HoldfastError, sessionUidOf, type Ports, type Seq, type SignatureCheck, type Signer } from "../base/index.ts";
 import type { Controller } from "../controller/index.ts";
 import {
   ChainFault_Kind,
@@ -25,6 +25,7 @@ import { accessSession, type SessionAccess } from "./access.ts";
 import type { CallContext, JournalService } from "./contract.ts";
 import { lineage } from "./lineage.ts";
 import { tail } from "./tail.ts";
+import { Transfers, type TransferLimits } from "./transfer.ts";
 
 /** What the service is made of. */
 export interface JournalServiceOptions {
@@ -33,16 +34,25 @@ export interface JournalServiceOptions {
   readonly harnesses: HarnessCatalog;
   readonly authorizer: Authorizer;
   readonly ports: Ports;
+  /** Signs the heads of exports; undefined leaves them unsigned. */
+  readonly signer?: Signer | undefined;
+  /** Checks the signatures of imports; undefined refuses those that have some. */
+  readonly signatures?: SignatureCheck | undefined;
+  readonly transferLimits?: Partial<TransferLimits> | undefined;
 }
 
 /** Creates the handlers of `holdfast.v1.Journal`. */
 export function createJournalService(options: JournalServiceOptions): JournalService {
   const host = { ...options, clock: options.ports.clock };
+  const transfers = new Transfers({ ...options, limits: options.transferLimits });
   return {
     tail: (request, context) => tail(host, request, context),
     verify: (request, context) => verify({ ...host, ports: options.ports }, request, context),
     checkReplay: (request, context) => checkReplay(options, request, context),
     lineage: (request, context) => lineage(options, request, context),
+    export: (request, context, form = "binary") => transfers.export(request, context, form),
+    import: (requests, context) => transfers.import(requests, context),
+    signHead: (request, context) => transfers.signHead(request, context),
   };
 }
 

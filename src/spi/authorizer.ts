@@ -20,6 +20,8 @@ export type Action =
   | "session.suspend"
   | "session.resume"
   | "session.approve"
+  | "session.export"
+  | "session.import"
   | "harness.read"
   | "harness.operate";
 

@@ -5,11 +5,12 @@
  * Requests and answers pass through their encoding, and of an error only code, message and field go on, as over a wire.
  */
 
-import { create, fromBinary, toBinary, type DescMessage, type Message, type MessageShape } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary, type DescMessage, type DescMethod, type Message, type MessageShape } from "@bufbuild/protobuf";
 import { HoldfastError, hostIdOf, SILENT_LOG, toHoldfastError, type Ports } from "../base/index.ts";
 import type { CallOptions, Method, Transport } from "../client/index.ts";
 import { createController, type ControllerLimits } from "../controller/index.ts";
 import { ExecUpdateSchema, Sessions } from "../gen/agentsessions/v1/session_pb.ts";
+import { ExportChunkSchema } from "../gen/holdfast/v1/export_pb.ts";
 import { Journal } from "../gen/holdfast/v1/journal_pb.ts";
 import { wrapRecord } from "../grpc/update.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
@@ -115,17 +116,48 @@ class InProcessTransport implements Transport {
     }
   }
 
+  async upload<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    requests: AsyncIterable<MessageShape<Input>>,
+    options: CallOptions = {},
+  ): Promise<MessageShape<Output>> {
+    const call = new Call(this.ports, options);
+    try {
+      const answer: unknown = await Promise.race([this.#handleRequests(method, requests, call), call.over]);
+      return copyOf(method.output, answer as MessageShape<Output>);
+    } catch (error) {
+      throw call.reasonOf(error);
+    } finally {
+      call.end();
+    }
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#services.close();
   }
 
   #handle<Input extends DescMessage>(method: Method<Input, DescMessage>, request: MessageShape<Input>, call: Call): unknown {
+    return this.#apply(method, copyOf(method.input, request), call);
+  }
+
+  #handleRequests<Input extends DescMessage>(
+    method: Method<Input, DescMessage>,
+    requests: AsyncIterable<MessageShape<Input>>,
+    call: Call,
+  ): unknown {
+    async function* copies(): AsyncGenerator<MessageShape<Input>, void, undefined> {
+      for await (const request of requests) yield copyOf(method.input, request);
+    }
+    return this.#apply(method, copies(), call);
+  }
+
+  #apply(method: DescMethod, input: unknown, call: Call): unknown {
     call.signal.throwIfAborted();
     const service = servicesOf(this.#services).get(method.parent.typeName);
     const handler: unknown = service === undefined ? undefined : Reflect.get(service, method.localName);
     if (typeof handler !== "function") throw new HoldfastError("unimplemented", `${method.name}: is not served by this host`);
     const context: CallContext = { caller: { identity: undefined }, signal: call.signal };
-    return Reflect.apply(handler, service, [copyOf(method.input, request), context]);
+    return Reflect.apply(handler, service, [input, context]);
   }
 }
 
@@ -142,7 +174,8 @@ function copyOf<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc
 
 /** The messages of an item of a handler's stream: a page of records, a live item, or a message. */
 function* bytesOf(output: DescMessage, item: unknown): Generator<Uint8Array> {
-  if (Array.isArray(item)) {
+  if (item instanceof Uint8Array) yield toBinary(ExportChunkSchema, create(ExportChunkSchema, { data: item }));
+  else if (Array.isArray(item)) {
     for (const record of item as readonly StoredRecord[]) yield record.bytes;
   } else if (isMessage(item)) yield toBinary(output, item);
   else yield updateBytes(item as StreamItem);

@@ -14,6 +14,7 @@ import {
   type CallOptions as ChannelCallOptions,
   type ChannelCredentials,
   type ChannelOptions,
+  type ClientWritableStream,
 } from "@grpc/grpc-js";
 import { invalidArgument } from "../../base/errors.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type ClientMethodDefinition, type Encodable } from "../../grpc/index.ts";
@@ -93,6 +94,37 @@ class NodeTransport implements Transport {
     });
   }
 
+  async upload<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    requests: AsyncIterable<MessageShape<Input>>,
+    { signal, timeoutMs }: CallOptions = {},
+  ): Promise<MessageShape<Output>> {
+    signal?.throwIfAborted();
+    const { path, requestSerialize, responseDeserialize } = clientMethod(method);
+    const answer = Promise.withResolvers<MessageShape<Output>>();
+    const call = this.#client.makeClientStreamRequest<Encodable<Input>, MessageShape<Output>>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      this.#metadata(),
+      deadlineIn(timeoutMs),
+      (error, response) => {
+        if (error !== null || response === undefined) answer.reject(errorOfStatus(error ?? undefined));
+        else answer.resolve(response);
+      },
+    );
+    const onAbort = (): void => call.cancel();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await answered(call, requests, answer.promise);
+    } catch (error) {
+      throw signal?.aborted === true ? signal.reason : error;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+      call.cancel();
+    }
+  }
+
   stream<Input extends DescMessage, Output extends DescMessage>(
     method: Method<Input, Output>,
     request: MessageShape<Input>,
@@ -151,6 +183,33 @@ class NodeTransport implements Transport {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#client.close();
   }
+}
+
+/** Sends `requests` until they end or the answer is there, and resolves with the answer. */
+async function answered<Request, Answer>(
+  call: ClientWritableStream<Request>,
+  requests: AsyncIterable<Request>,
+  answer: Promise<Answer>,
+): Promise<Answer> {
+  const over = answer.then(
+    () => undefined,
+    () => undefined,
+  );
+  // The answer says what went wrong; the stream's own error says nothing more.
+  call.on("error", () => undefined);
+  const source = requests[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([source.next(), over]);
+      if (next === undefined) return await answer;
+      if (next.done === true) break;
+      if (!call.write(next.value)) await Promise.race([new Promise<void>((resolve) => call.once("drain", resolve)), over]);
+    }
+  } finally {
+    source.return?.()?.catch(() => undefined);
+  }
+  call.end();
+  return answer;
 }
 
 function deadlineIn(timeoutMs: number | undefined): ChannelCallOptions {

@@ -2,6 +2,7 @@
 
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ExecUpdateSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { ExportChunkSchema } from "../../gen/holdfast/v1/export_pb.ts";
 import { TurnCheckSchema, type TurnCheck } from "../../gen/holdfast/v1/replay_pb.ts";
 import { wrapRecord } from "../../grpc/index.ts";
 import type { StoredRecord } from "../../journal/index.ts";
@@ -24,6 +25,11 @@ export function* updateBytes(item: StreamItem): Generator<Uint8Array> {
 /** The records of a page, as they are stored. */
 export function* recordBytes(page: readonly StoredRecord[]): Generator<Uint8Array> {
   for (const record of page) yield record.bytes;
+}
+
+/** A piece of an export. */
+export function* pieceBytes(data: Uint8Array): Generator<Uint8Array> {
+  yield toBinary(ExportChunkSchema, create(ExportChunkSchema, { data }));
 }
 
 /** How one turn replayed. */

@@ -13,13 +13,14 @@ import type { JournalService, SessionsService } from "../../service/contract.ts"
 import { GATEWAY_LIMITS } from "../limits.ts";
 import { OpenCalls, type CallOptions } from "./calls.ts";
 import { ServedFiles } from "./files.ts";
-import { checkBytes, recordBytes, updateBytes } from "./frames.ts";
+import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
 import { createHealthService, healthBytes } from "./health.ts";
 import { bytesOf, pipelined } from "./pipelining.ts";
 import { serveReflection } from "./reflection.ts";
 import { serveStream } from "./streaming.ts";
 import { serveUnary } from "./unary.ts";
 import { unimplemented } from "./unimplemented.ts";
+import { serveUpload } from "./upload.ts";
 
 export interface GrpcServerOptions extends Omit<CallOptions, "limits"> {
   readonly sessions: SessionsService;
@@ -144,6 +145,9 @@ function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServ
       encode: checkBytes,
     }),
     Lineage: serveUnary(calls, method.lineage, (request, context) => journal.lineage(request, context)),
+    Export: serveStream(calls, method.export, { open: (request, context) => journal.export(request, context), encode: pieceBytes }),
+    Import: serveUpload(calls, method.import, (requests, context) => journal.import(requests, context)),
+    SignHead: serveUnary(calls, method.signHead, (request, context) => journal.signHead(request, context)),
   };
 }
 

@@ -137,6 +137,8 @@ function contentOf(answer: Answer, registry: SchemaRegistry): [string, unknown] 
     case "object":
       for (const message of answer.messages ?? []) messageSchema(message, registry);
       return ["application/json", { schema: answer.schema }];
+    case "file":
+      return [answer.type, { schema: { type: "string", format: "binary" } }];
     case "events": {
       const events = eventSchemas(answer.events, registry);
       return [SSE_TYPE, { schema: { type: "string", description: "Server-sent events." }, "x-events": events }];

@@ -27,6 +27,8 @@ export type Answer =
       readonly messages?: readonly DescMessage[];
       readonly description: string;
     }
+  /** A file to download, of this media type. */
+  | { readonly kind: "file"; readonly type: string; readonly description: string }
   /** `events`: what the data of each is, and what `end` says. An `error` is a problem document everywhere. */
   | { readonly kind: "events"; readonly events: EventTable; readonly description: string };
 

@@ -4,6 +4,7 @@ import type { Log } from "../../base/ports.ts";
 import type { JournalService, SessionsService } from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
+import { exportRoute } from "./export-route.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { liveRoutes } from "./live-routes.ts";
 import type { RestLimits } from "./limits.ts";
@@ -28,6 +29,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     ...lifecycleRoutes(dependencies),
     ...liveRoutes(dependencies),
     checkRoute(dependencies),
+    exportRoute(dependencies),
   ];
 }
 

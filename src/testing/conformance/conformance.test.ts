@@ -97,6 +97,7 @@ describe("the suite", () => {
         yield* transport.stream(method, request, options);
       },
       streamBytes: (method, request, options) => transport.streamBytes(method, request, options),
+      upload: (method, requests, options) => transport.upload(method, requests, options),
       [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
     });
     const only = ["tail", "verify", "check", "lineage"];

@@ -97,6 +97,7 @@ export function faultyTransport(inner: Transport, fault: Fault, encode: (desc: D
         throw told(error, request);
       }
     },
+    upload: (method, requests, options) => inner.upload(method, requests, options),
     [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
   };
   return transport;
