@@ -107,6 +107,6 @@ export function invalidArgument(field: string, message: string, options: ErrorOp
 
 /** `error` as a HoldfastError; anything unknown becomes `internal` with a message that tells nothing of it. */
 export function toHoldfastError(error: unknown): HoldfastError {
-  if (error instanceof HoldfastError) return error;
+  if (error instanceof HoldfastError && Object.hasOwn(ERROR_CODES, error.code)) return error;
   return new HoldfastError("internal", "an internal error; the server's log has the details", { cause: error });
 }

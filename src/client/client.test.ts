@@ -94,7 +94,7 @@ function updateOf(frame: Exclude<Frame, HoldfastError>, output: DescMessage): un
   }
 }
 
-const lost = new HoldfastError("unavailable", "the server cannot be reached, or it closed the connection");
+const lost = new HoldfastError("unavailable", "the server cannot be reached, or it closed the connection", { details: { grpcStatus: 14 } });
 const session = (over: Partial<Session> = {}): Session => create(SessionSchema, { metadata: { uid: "u-1" }, ...over } as Session);
 const record = (seq: number, body: Event["body"] = { case: undefined }, executionId = "turn"): LogRecord =>
   create(LogRecordSchema, { seq: BigInt(seq), event: { executionId, kind: EventKind.EVENT_OUTPUT, body } });

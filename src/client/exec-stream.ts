@@ -12,7 +12,7 @@ import { HoldfastError } from "../base/errors.ts";
 import type { ApprovalRef, Error as EventError, LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import { GetSessionRequestSchema, Sessions, type ExecRequest } from "../gen/agentsessions/v1/session_pb.ts";
 import { itemOf, type StreamItem } from "./items.ts";
-import { isConnectionLost, type ReconnectOptions } from "./reconnect.ts";
+import { isConnectionFault, isConnectionLost, type ReconnectOptions } from "./reconnect.ts";
 import { tail } from "./tail.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
@@ -88,7 +88,7 @@ export class ExecStream implements AsyncIterable<StreamItem> {
       if (this.#options.reconnect === false) throw error;
       // Without a record of the turn nobody can say whether it began.
       if (this.#executionId === undefined || this.sessionUid === undefined) throw error;
-      yield* this.#pickUp(this.sessionUid);
+      yield* this.#pickUp(this.sessionUid, error);
     }
   }
 
@@ -103,7 +103,7 @@ export class ExecStream implements AsyncIterable<StreamItem> {
   }
 
   /** From the journal, until the turn has ended or is not running any more. */
-  async *#pickUp(session: string): AsyncGenerator<StreamItem, void, undefined> {
+  async *#pickUp(session: string, lost: unknown): AsyncGenerator<StreamItem, void, undefined> {
     const { signal, timeoutMs, reconnect } = this.#options;
     const options = { fromSeq: this.#lastSeq + 1n, until: "idle", signal, timeoutMs, reconnect } as const;
     for await (const item of tail(this.#transport, session, options)) {
@@ -113,7 +113,8 @@ export class ExecStream implements AsyncIterable<StreamItem> {
     }
     const now = await this.#transport.unary(Sessions.method.getSession, create(GetSessionRequestSchema, { uid: session }), { signal });
     this.#note({ kind: "session", session: now });
-    if (this.#end === undefined) throw interrupted();
+    // What looked like a lost connection may have been the server's own word about the turn: it says more than that it stopped.
+    if (this.#end === undefined) throw isConnectionFault(lost) ? interrupted() : lost;
     yield { kind: "session", session: now };
   }
 

@@ -31,6 +31,11 @@ export function isConnectionLost(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === "unavailable";
 }
 
+/** Whether a lost connection was found by the transport itself, which then names the status; a server that says so does not. */
+export function isConnectionFault(error: unknown): boolean {
+  return isConnectionLost(error) && error instanceof HoldfastError && error.details?.["grpcStatus"] !== undefined;
+}
+
 /** Counts the attempts of one stream and waits between them. */
 export class Attempts {
   readonly #policy: ReconnectPolicy;

@@ -13,7 +13,6 @@ import type {
   IdentityRef,
   Message,
   ModelCatalog,
-  ToolExecutor,
 } from "../spi/index.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { ControllerLimits } from "./limits.ts";
@@ -23,8 +22,6 @@ export interface ControllerOptions {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly models: ModelCatalog;
-  /** Runs mediated tools; without one a mediated call is FAILED_PRECONDITION. */
-  readonly tools?: ToolExecutor | undefined;
   readonly ports: Ports;
   readonly log: Log;
   /** This process's name in leases; new at every start. */

@@ -86,7 +86,7 @@ class HostController implements Controller {
     const { journal, ports } = this.#options;
     const row = await rowOf(journal, session);
     if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
-    if (row.holder !== undefined || this.#running.has(session)) return { row, turn: this.#running.get(session) };
+    if (row.holder !== undefined || this.#running.has(session)) return { row, turn: undefined };
     const cold = isCold(row);
     const open = row.projection.openTurn;
     const events = cold ? [resumeEvent(ports.clock, actor)] : [];
@@ -190,8 +190,9 @@ class HostController implements Controller {
       if (outcome.kind === "conflict" && plan.invocation.expectedLastSeq === undefined && attempt < RACE_ATTEMPTS_MAX) continue;
       const { fence, projection } = appendedOrThrow(outcome);
       const startSeq = (projection.lastSeq - events.length + 1) as Seq;
+      const firstSeq = (startSeq - resume.length) as Seq;
       const position = { session, fence, lastSeq: projection.lastSeq };
-      return new Turn(this.#turnContext, { ...plan, executionId, startSeq, position, tape: Tape.empty() });
+      return new Turn(this.#turnContext, { ...plan, executionId, startSeq, firstSeq, position, tape: Tape.empty() });
     }
   }
 

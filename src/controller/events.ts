@@ -47,6 +47,14 @@ function stamped(stamp: EventStamp, kind: EventKind, body: EventBody, actor: Ide
   return { event: normaliseEvent(event) };
 }
 
+/** The longest description of an error that is recorded, in UTF-16 code units. */
+const DESCRIPTION_CHARS_MAX = 4_096;
+
+/** A description as it is recorded: a harness's words may be of any length, and ill-formed. */
+export function recordable(description: string): string {
+  return description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed();
+}
+
 /** EXECUTION_START: everything that recovery needs to build the same Start again. */
 export function executionStartEvent(
   stamp: EventStamp,
@@ -105,7 +113,7 @@ export function toolResultEvent(stamp: EventStamp, result: ToolResult, actor: Id
 
 /** ERROR: audit. It ends nothing. */
 export function errorEvent(stamp: EventStamp, grpcCode: number, description: string, actor: IdentityRef | undefined): NewEvent {
-  const value = create(ErrorSchema, { code: grpcCode, description });
+  const value = create(ErrorSchema, { code: grpcCode, description: recordable(description) });
   return stamped(stamp, EventKind.EVENT_ERROR, { case: "error", value }, actor);
 }
 
@@ -117,7 +125,7 @@ export function endEvent(
   actor: IdentityRef | undefined,
 ): NewEvent {
   const value = create(HarnessEndSchema, { state });
-  if (error !== undefined) value.error = create(ErrorSchema, { code: error.grpcCode, description: error.description });
+  if (error !== undefined) value.error = create(ErrorSchema, { code: error.grpcCode, description: recordable(error.description) });
   return stamped(stamp, EventKind.EVENT_END, { case: "end", value }, actor);
 }
 

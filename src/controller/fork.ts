@@ -7,7 +7,8 @@
 import { HoldfastError } from "../base/errors.ts";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
-import { projectionAt, type JournalStore, type SessionRow, type SessionSeed } from "../journal/index.ts";
+import { decodeLogRecord } from "../canon/index.ts";
+import { projectionAt, type JournalStore, type OpenTurn, type SessionRow, type SessionSeed } from "../journal/index.ts";
 import type { HarnessCatalog } from "../spi/index.ts";
 import { forkEvent } from "./events.ts";
 import { deletedError } from "./outcome.ts";
@@ -37,7 +38,7 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
   if (atSeq === 0) throw new HoldfastError("failed_precondition", "session: it has no records yet, so there is nothing to fork");
   if (atSeq > parent.projection.lastSeq) throw pastHead(parent.projection.lastSeq);
   const projection = await projectionAt(journal, parent, atSeq);
-  if (projection.openTurn !== undefined) await refuseInsideTurn(context.harnesses, parent);
+  if (projection.openTurn !== undefined) await refuseInsideTurn(context, parent, projection.openTurn);
   const marker = forkEvent(clock, parent.seed.uid, atSeq);
   const children = invocation.children(parent).map((seed) => ({ seed, marker }));
   const outcome = await journal.fork({ parent: parent.seed.uid, atSeq, projection, children });
@@ -58,14 +59,24 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
 }
 
 /** A harness that is not safe to fork may have acted mid-turn in ways that a replay cannot repeat. */
-async function refuseInsideTurn(harnesses: HarnessCatalog, parent: SessionRow): Promise<void> {
-  const descriptor = await harnesses.find(parent.seed.harness)?.describe();
+async function refuseInsideTurn(context: ForkContext, parent: SessionRow, open: OpenTurn): Promise<void> {
+  const name = (await recordedHarness(context.journal, parent.seed.uid, open.startSeq)) || parent.seed.harness;
+  const descriptor = await context.harnesses.find(name)?.describe();
   if (descriptor?.capabilities?.forkSafe === true) return;
   throw new HoldfastError(
     "failed_precondition",
-    "at_seq: it lies inside a turn, and the session's harness is not safe to fork there; fork at the end of a turn",
+    "at_seq: it lies inside a turn, and the turn's harness is not safe to fork there; fork at the end of a turn",
     { field: "at_seq" },
   );
+}
+
+/** The harness that EXECUTION_START names; "" in a journal without one. */
+async function recordedHarness(journal: JournalStore, session: SessionUid, startSeq: Seq): Promise<string> {
+  for await (const [record] of journal.read({ session, fromSeq: startSeq, toSeq: startSeq })) {
+    const body = record === undefined ? undefined : decodeLogRecord(record.bytes).event?.body;
+    if (body?.case === "executionStart") return body.value.harness;
+  }
+  return "";
 }
 
 function pastHead(lastSeq: Seq): HoldfastError {

@@ -2,20 +2,24 @@ import { describe, expect, it } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { EventSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
+import { messageText } from "../spi/index.ts";
 import type { JournalStore, ReadRequest } from "../journal/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { seededPorts, testHarness, TestHost } from "../testing/index.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 
-async function journalOf(turns: number): Promise<{ journal: JournalStore; session: SessionUid; reads: ReadRequest[]; lastSeq: Seq }> {
+async function journalOf(
+  turns: number,
+  word = "",
+): Promise<{ journal: JournalStore; session: SessionUid; reads: ReadRequest[]; lastSeq: Seq }> {
   const ports = seededPorts();
   const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
   const harness = testHarness(async (_, sink) => sink.output("x".repeat(100)));
   const host = new TestHost({ journal, ports, harnesses: { test: harness } });
   const session = await host.createSession();
   let lastSeq = 0 as Seq;
-  for (let turn = 0; turn < turns; turn++) ({ lastSeq } = await (await host.begin(session, [`${turn}`])).outcome);
+  for (let turn = 0; turn < turns; turn++) ({ lastSeq } = await (await host.begin(session, [`${word}${turn}`])).outcome);
   const reads: ReadRequest[] = [];
   const read = journal.read.bind(journal);
   journal.read = (request) => {
@@ -44,7 +48,7 @@ describe("a session's history", () => {
     expect(await seqsOf(history, { fromSeq: 797 as Seq })).toEqual([]);
   });
 
-  it("reads from the store only what it has not decoded before", async () => {
+  it("reads from the store only what it has not decoded before, and whether its last record is still there", async () => {
     const { journal, session, reads } = await journalOf(10);
     const cache = new HistoryCache({ bytesMax: 1 << 20 });
     await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache, origins }));
@@ -52,7 +56,9 @@ describe("a session's history", () => {
     expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }))).toEqual(span(1, 24));
     expect(reads.map(({ fromSeq, toSeq }) => [fromSeq, toSeq])).toEqual([
       [1, 20],
+      [20, 20],
       [21, 24],
+      [24, 24],
     ]);
   });
 
@@ -61,13 +67,38 @@ describe("a session's history", () => {
     const [first, second, third] = ["first" as SessionUid, "second" as SessionUid, "third" as SessionUid];
     const kept = (session: SessionUid) => cache.slice(session, 1 as Seq, 9 as Seq).length;
     const event = create(EventSchema);
-    cache.extend(first, 1 as Seq, [event], 40);
-    cache.extend(second, 1 as Seq, [event], 40);
+    const sized = (bytes: number) => ({ bytes, hash: "h" });
+    cache.extend(first, 1 as Seq, [event], sized(40));
+    cache.extend(second, 1 as Seq, [event], sized(40));
     expect(kept(first)).toBe(1);
-    cache.extend(third, 1 as Seq, [event], 40);
+    cache.extend(third, 1 as Seq, [event], sized(40));
     expect([kept(first), kept(second), kept(third)]).toEqual([1, 0, 1]);
-    cache.extend(third, 2 as Seq, [event], 61);
+    cache.extend(third, 2 as Seq, [event], sized(61));
     expect([kept(third), cache.bytes]).toEqual([1, 80]);
+  });
+
+  it("does not take another journal's events for its own, though it has the same uid", async () => {
+    const [old, young] = [await journalOf(10), await journalOf(3, "another")];
+    expect(old.session).toBe(young.session);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    await seqsOf(new JournalHistory(old.session, 40 as Seq, { journal: old.journal, cache, origins }));
+    const history = new JournalHistory(young.session, 12 as Seq, { journal: young.journal, cache, origins });
+    const texts: string[] = [];
+    for await (const page of history.read())
+      texts.push(...page.events.map(({ body }) => (body.case === "message" ? messageText(body.value) : "")));
+    expect(texts.filter((text) => text !== "")).toEqual(
+      ["another0", "xxx", "another1", "xxx", "another2", "xxx"].map((text) => text.replace("xxx", "x".repeat(100))),
+    );
+  });
+
+  it("hands out frozen events: a harness that changes one is told, and no other turn sees it", async () => {
+    const { journal, session } = await journalOf(1);
+    const history = new JournalHistory(session, 4 as Seq, { journal, cache: new HistoryCache({ bytesMax: 0 }), origins });
+    for await (const page of history.read()) {
+      for (const { body } of page.events) {
+        if (body.case === "message") expect(() => body.value.parts.pop()).toThrow(TypeError);
+      }
+    }
   });
 
   it("never keeps a prefix with a gap", async () => {

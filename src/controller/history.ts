@@ -1,13 +1,16 @@
 /**
  * The past of a session as a harness sees it: read in pages when it asks, from the store or from a bounded cache.
  *
- * Invariant: records never change, so what is cached under (session, seq) is true for as long as it is kept.
+ * Invariants:
+ * - Records never change, so what is cached of a session is true while that session lives. A uid can come back with other records
+ *   (reclaimed here, then imported again), so a prefix is used only if its last record is still the one that it ended with.
+ * - Events that are handed out are frozen: they are shared by every turn that reads them.
  */
 
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
 import { decodeLogRecord } from "../canon/index.ts";
-import type { JournalStore, StoredRecord } from "../journal/index.ts";
+import type { Head, JournalStore, StoredRecord } from "../journal/index.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
 import type { Event, History, HistoryPage } from "../spi/index.ts";
 
@@ -15,6 +18,8 @@ import type { Event, History, HistoryPage } from "../spi/index.ts";
 interface CachedPrefix {
   readonly events: Event[];
   bytes: number;
+  /** The content hash of the last of them. */
+  hash: string;
 }
 
 /** A bounded cache of decoded prefixes; the least recently used session goes first. */
@@ -32,6 +37,18 @@ export class HistoryCache {
     return this.#bytes;
   }
 
+  /** The last record of what is cached of a session; undefined when nothing is. */
+  endOf(session: SessionUid): Head | undefined {
+    const prefix = this.#prefixes.get(session);
+    return prefix === undefined ? undefined : { seq: prefix.events.length as Seq, hash: prefix.hash };
+  }
+
+  /** Forgets a session. */
+  forget(session: SessionUid): void {
+    this.#bytes -= this.#prefixes.get(session)?.bytes ?? 0;
+    this.#prefixes.delete(session);
+  }
+
   /** The cached events with seqs from `fromSeq` to `toSeq` at most; empty when the first of them is not cached. */
   slice(session: SessionUid, fromSeq: Seq, toSeq: Seq): readonly Event[] {
     const prefix = this.#prefixes.get(session);
@@ -42,11 +59,13 @@ export class HistoryCache {
   }
 
   /** Keeps `events` when they continue the session's prefix and fit. */
-  extend(session: SessionUid, firstSeq: Seq, events: readonly Event[], bytes: number): void {
-    const prefix = this.#prefixes.get(session) ?? { events: [], bytes: 0 };
+  extend(session: SessionUid, firstSeq: Seq, events: readonly Event[], last: { readonly bytes: number; readonly hash: string }): void {
+    const { bytes, hash } = last;
+    const prefix = this.#prefixes.get(session) ?? { events: [], bytes: 0, hash: "" };
     if (firstSeq !== prefix.events.length + 1 || prefix.bytes + bytes > this.#bytesMax) return;
     for (const event of events) prefix.events.push(event);
     prefix.bytes += bytes;
+    prefix.hash = hash;
     this.#bytes += bytes;
     this.#prefixes.delete(session);
     this.#prefixes.set(session, prefix);
@@ -90,6 +109,7 @@ export class JournalHistory implements History {
     const fromSeq = Math.max(options.fromSeq ?? 1, 1) as Seq;
     const toSeq = Math.min(options.toSeq ?? this.lastSeq, this.lastSeq) as Seq;
     if (fromSeq > toSeq) return;
+    await this.#refuseStale();
     const cached = this.#cache.slice(this.#session, fromSeq, toSeq);
     if (cached.length > 0) yield { firstSeq: fromSeq, events: cached };
     const restSeq = (fromSeq + cached.length) as Seq;
@@ -97,6 +117,16 @@ export class JournalHistory implements History {
     for await (const records of this.#journal.read({ session: this.#session, fromSeq: restSeq, toSeq, signal: options.signal })) {
       yield this.#decode(records);
     }
+  }
+
+  /** Forgets what is cached when the session's journal does not have it. */
+  async #refuseStale(): Promise<void> {
+    const end = this.#cache.endOf(this.#session);
+    if (end === undefined) return;
+    for await (const [record] of this.#journal.read({ session: this.#session, fromSeq: end.seq, toSeq: end.seq })) {
+      if (record?.contentHash === end.hash) return;
+    }
+    this.#cache.forget(this.#session);
   }
 
   #decode(records: readonly StoredRecord[]): HistoryPage {
@@ -107,11 +137,18 @@ export class JournalHistory implements History {
     for (const record of records) {
       const { event } = decodeLogRecord(record.bytes);
       invariant(event !== undefined, "a committed record holds an event");
-      events.push(event);
+      events.push(deeplyFrozen(event));
       if (event.body.case === "message") this.#origins.note(event.body.value, this.#session, record.seq);
       bytes += record.bytes.length;
     }
-    this.#cache.extend(this.#session, first.seq, events, bytes);
+    this.#cache.extend(this.#session, first.seq, events, { bytes, hash: records.at(-1)?.contentHash ?? "" });
     return { firstSeq: first.seq, events };
   }
+}
+
+/** Freezes an event with all that is in it, but for bytes, which cannot be frozen. */
+function deeplyFrozen<T>(value: T): T {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  for (const inner of Object.values(value)) deeplyFrozen(inner);
+  return Object.freeze(value);
 }

@@ -47,6 +47,7 @@ class WatchQueue {
   behind = true;
   #records: StoredRecord[] = [];
   #recordBytes = 0;
+  #deltaBytes = 0;
   #deltas: { readonly afterSeq: Seq; readonly delta: Delta }[] = [];
   #committedSeq: Seq = SEQ_NONE;
   readonly #itemsMax: number;
@@ -77,8 +78,13 @@ class WatchQueue {
   }
 
   chunk(delta: Delta): void {
-    if (this.#full(delta.chunk.length)) this.#deltas = [];
+    const bytes = delta.chunk.length * 3;
+    if (this.#full(bytes)) {
+      this.#deltas = [];
+      this.#deltaBytes = 0;
+    }
     this.#deltas.push({ afterSeq: this.#committedSeq, delta });
+    this.#deltaBytes += bytes;
   }
 
   /** The next delta whose place is here; stale ones are dropped. */
@@ -86,6 +92,7 @@ class WatchQueue {
     for (let first = this.#deltas[0]; first !== undefined; first = this.#deltas[0]) {
       if (first.afterSeq >= this.nextSeq) return undefined;
       this.#deltas.shift();
+      this.#deltaBytes -= first.delta.chunk.length * 3;
       if (first.afterSeq + 1 === this.nextSeq) return first.delta;
     }
     return undefined;
@@ -106,7 +113,7 @@ class WatchQueue {
   }
 
   #full(bytes: number): boolean {
-    return this.#records.length + this.#deltas.length >= this.#itemsMax || this.#recordBytes + bytes > this.#bytesMax;
+    return this.#records.length + this.#deltas.length >= this.#itemsMax || this.#recordBytes + this.#deltaBytes + bytes > this.#bytesMax;
   }
 
   #fallBehind(): void {
@@ -128,25 +135,27 @@ export async function* watchSession(sources: LiveSources, request: WatchRequest)
     ...(request.deltas === false ? [] : [listen(sources.deltas, request.session, queue, bell)]),
     onAbort(request.signal, () => bell.ring()),
   ];
-  let untilSeq: Seq | undefined;
+  // The promise may live much longer than this watch, and keeps its callbacks until it settles: so they hold next to nothing.
+  const until: { seq?: Seq; ring?: (() => void) | undefined } = { ring: () => bell.ring() };
   void request.until?.then((seq) => {
-    untilSeq = seq;
-    bell.ring();
+    until.seq = seq;
+    until.ring?.();
   });
   try {
     queue.reached(await headSeq(sources.journal, request.session));
     while (!isAborted(request.signal)) {
       for await (const item of delivered(sources.journal, queue, request)) {
         // A watcher that is behind may come upon the turns after the last record that it is to be told.
-        if (untilSeq !== undefined && (item.kind === "record" ? item.record.seq : queue.nextSeq) > untilSeq) return;
+        if (until.seq !== undefined && (item.kind === "record" ? item.record.seq : queue.nextSeq) > until.seq) return;
         yield item;
       }
-      if (untilSeq !== undefined && queue.nextSeq > untilSeq) return;
+      if (until.seq !== undefined && queue.nextSeq > until.seq) return;
       if (!queue.behind) await bell.wait();
     }
   } catch (error) {
     if (!isAborted(request.signal)) throw error;
   } finally {
+    until.ring = undefined;
     for (const end of endings) end();
   }
 }

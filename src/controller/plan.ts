@@ -1,11 +1,13 @@
 /** Planning a turn: everything in an invocation is found valid before anything is written. */
 
+import { toBinary } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import type { Clock } from "../base/ports.ts";
 import { normaliseMessage } from "../canon/index.ts";
+import { MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
-import type { SessionRow, SessionSeed } from "../journal/index.ts";
-import type { HarnessCatalog, HarnessEntry } from "../spi/index.ts";
+import { RECORD_BYTES_MAX, type SessionRow, type SessionSeed } from "../journal/index.ts";
+import type { HarnessCatalog, HarnessEntry, Message } from "../spi/index.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { ControllerLimits } from "./limits.ts";
 import { deletedError } from "./outcome.ts";
@@ -26,7 +28,7 @@ export async function planTurn(context: PlanContext, session: SessionRow | Sessi
   const seed = isRow(session) ? session.seed : session;
   if (isRow(session)) checkState(session, invocation);
   const harness = resolveHarness(context.harnesses, seed, invocation, isRow(session));
-  const inputs = invocation.inputs.map((message, index) => normaliseMessage(message, `inputs[${index}]`));
+  const inputs = invocation.inputs.map((message, index) => recordableInput(message, `inputs[${index}]`));
   const descriptor = await harness.describe();
   return { seed, invocation: { ...invocation, inputs }, harness, descriptor };
 }
@@ -43,13 +45,26 @@ function checkLimits(invocation: ExecInvocation, limits: ControllerLimits): void
   }
 }
 
+/** What a record needs beside its message: hashes, ids, the caller. */
+const RECORD_OVERHEAD_BYTES = 8 * 1024;
+
+/** An input as it will be recorded. Throws for what no record can hold. */
+function recordableInput(message: Message, field: string): Message {
+  const normal = normaliseMessage(message, field);
+  const bytes = toBinary(MessageSchema, normal).length + RECORD_OVERHEAD_BYTES;
+  if (bytes > RECORD_BYTES_MAX) throw overLimit(field, `takes about ${bytes} bytes as a record; at most ${RECORD_BYTES_MAX} are allowed`);
+  return normal;
+}
+
 function overLimit(field: string, message: string): HoldfastError {
   return new HoldfastError("resource_exhausted", `${field}: ${message}`, { field });
 }
 
 function checkState(row: SessionRow, invocation: ExecInvocation): void {
   if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
-  const open = row.projection.openTurn?.approvals ?? [];
+  // A fork does not inherit its parent's questions: it may not run what they are about.
+  const forkSeq = row.parent?.forkSeq ?? 0;
+  const open = (row.projection.openTurn?.approvals ?? []).filter(({ requestSeq }) => requestSeq > forkSeq);
   if (open.length > 0 && invocation.inputs.length > 0) {
     throw new HoldfastError(
       "failed_precondition",

@@ -11,7 +11,7 @@ import { HoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import { executionIdOf, seqOf } from "../base/ids.ts";
 import { EventKind, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
-import type { EndState } from "../journal/index.ts";
+import { endStateOf, type EndState } from "../journal/index.ts";
 import type { EventError, ExecutionStart, Message, ModelCall, ToolCall, ToolResult, Usage } from "../spi/index.ts";
 
 /** One recorded effect. */
@@ -24,7 +24,8 @@ export type RecordedEffect =
       readonly result: RecordedCompletion | undefined;
     }
   | { readonly kind: "output"; readonly seq: Seq; readonly message: Message }
-  | { readonly kind: "tool"; readonly seq: Seq; readonly call: ToolCall }
+  /** `result` is undefined when a crash came before it. */
+  | { readonly kind: "tool"; readonly seq: Seq; readonly call: ToolCall; readonly result: ToolResult | undefined }
   | { readonly kind: "report"; readonly seq: Seq; readonly result: ToolResult }
   | { readonly kind: "usage"; readonly seq: Seq; readonly usage: Usage };
 
@@ -47,6 +48,8 @@ export interface RecordedTurn {
   readonly effects: readonly RecordedEffect[];
   /** Undefined for an open turn. */
   readonly end: EndState | undefined;
+  /** The error that END names. */
+  readonly endError: EventError | undefined;
 }
 
 /** A record with its event, as a turn's reader takes it. */
@@ -75,22 +78,26 @@ export function readTurn(records: readonly TurnRecord[]): RecordedTurn {
   const inputs: Message[] = [];
   const effects = new EffectReader();
   let end: EndState | undefined;
+  let endError: EventError | undefined;
   for (const { seq, event } of start === undefined ? records : records.slice(1)) {
     const { body } = event;
     if (body.case === "executionStart") throw refusal(`it has two start markers, the second at seq ${seq}`);
     if (body.case === "message" && event.kind === EventKind.EVENT_INPUT) inputs.push(body.value);
-    else if (body.case === "end") end = endStateOf(body.value.state);
-    else effects.take(seq, event);
+    else if (body.case === "end") {
+      end = endStateOf(body.value.state);
+      endError = body.value.error;
+    } else effects.take(seq, event);
   }
   if (start !== undefined) checkInputCount(start, inputs.length);
   const executionId = executionIdOf(first.event.executionId);
-  return { executionId, startSeq: first.seq, lastSeq: last.seq, start, inputs, effects: effects.done(), end };
+  return { executionId, startSeq: first.seq, lastSeq: last.seq, start, inputs, effects: effects.done(), end, endError };
 }
 
 /** Gathers effects; keeps the model call that still waits for its completion. */
 class EffectReader {
   readonly #effects: RecordedEffect[] = [];
-  readonly #calls = new Set<string>();
+  /** Where the tool call of each id stands. */
+  readonly #calls = new Map<string, number>();
 
   take(seq: Seq, event: TurnRecord["event"]): void {
     const { body } = event;
@@ -107,11 +114,11 @@ class EffectReader {
         this.#complete({ kind: "failed", seq, error: body.value });
         return;
       case "tool":
-        this.#calls.add(body.value.id);
-        this.#effects.push({ kind: "tool", seq, call: body.value });
+        this.#calls.set(body.value.id, this.#effects.length);
+        this.#effects.push({ kind: "tool", seq, call: body.value, result: undefined });
         return;
       case "result":
-        if (!this.#calls.has(body.value.id)) this.#effects.push({ kind: "report", seq, result: body.value });
+        if (!this.#answer(body.value)) this.#effects.push({ kind: "report", seq, result: body.value });
         return;
       case "usage":
         this.#effects.push({ kind: "usage", seq, usage: body.value });
@@ -123,6 +130,15 @@ class EffectReader {
 
   done(): readonly RecordedEffect[] {
     return this.#effects;
+  }
+
+  /** Gives a tool call its result; false when no call of this turn has that id. */
+  #answer(result: ToolResult): boolean {
+    const index = this.#calls.get(result.id);
+    const effect = index === undefined ? undefined : this.#effects[index];
+    if (index === undefined || effect?.kind !== "tool") return false;
+    this.#effects[index] = { ...effect, result };
+    return true;
   }
 
   /** Gives the last effect its result, when that is a model call without one. */
@@ -140,10 +156,6 @@ function checkInputCount(start: ExecutionStart, found: number): void {
   if (start.inputCount !== BigInt(found)) {
     throw refusal(`its start marker says ${start.inputCount} inputs, the journal has ${found}`);
   }
-}
-
-function endStateOf(state: string): EndState {
-  return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
 }
 
 /** Two start markers of a journal have one execution id; the turn that begins at `secondSeq` is not run again. */

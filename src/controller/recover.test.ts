@@ -1,10 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { SILENT_LOG, type SessionUid } from "../base/index.ts";
-import { EventSchema, EventKind, ExecutionStartSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import {
+  EventSchema,
+  EventKind,
+  ExecutionStartSchema,
+  ToolCallSchema,
+  ToolResultSchema,
+  UsageSchema,
+} from "../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState, ExecState } from "../gen/agentsessions/v1/session_pb.ts";
 import { execStateOf, type JournalStore } from "../journal/index.ts";
-import { textMessage, type Harness } from "../spi/index.ts";
+import { HarnessFailure, Mediation, textMessage, type Harness } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { answering, DyingStore, seededPorts, testHarness, TestHost, TestModel, type Death } from "../testing/index.ts";
 
@@ -306,5 +313,73 @@ describe("suspending and resuming a session", () => {
     const session = await host.createSession();
     await host.begin(session, []);
     await expect(host.controller.suspend(session, undefined)).rejects.toMatchObject({ code: "aborted" });
+  });
+});
+
+describe("a turn that stops over and over", () => {
+  it("does not take the ERROR of a harness for the answer of a model call that was never answered", async () => {
+    let broken = true;
+    const world = setup(
+      testHarness(async (start, sink, options) => {
+        if (broken) throw new Error("not yet");
+        await busy.run(start, sink, options);
+      }),
+    );
+    broken = false;
+    const { session } = await crashedTurn(world, { atAppend: 3, when: "before" });
+    broken = true;
+    await using host = world.newHost("second");
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const { turn } = await host.controller.resume(session, undefined);
+      expect(await turn?.outcome).toMatchObject({ kind: "interrupted", error: { code: "internal" } });
+    }
+    expect(await host.story(session)).toEqual(["EXECUTION_START", "INPUT go", "MODEL_CALL"]);
+    broken = false;
+    await (
+      await host.controller.resume(session, undefined)
+    ).turn?.outcome;
+    expect(await host.story(session)).toEqual(BUSY_STORY);
+  });
+
+  it("diverges where its harness gives up before it has asked for what is recorded: nothing is ended for good", async () => {
+    const world = setup();
+    const { session } = await crashedTurn(world, { atAppend: 4, when: "before" });
+    const hasty = testHarness(async () => {
+      throw new HarnessFailure(3, "no");
+    });
+    await using host = world.newHost("second", world.journal, hasty);
+    const before = await host.story(session);
+    const { turn } = await host.controller.resume(session, undefined);
+    expect(await turn?.outcome).toMatchObject({ kind: "interrupted", error: { code: "failed_precondition", details: { seq: 3 } } });
+    expect(await host.story(session)).toEqual(before);
+  });
+
+  it("serves a recorded tool result, and refuses a call whose result is not recorded", async () => {
+    const call = create(ToolCallSchema, { id: "c", tool: "t", mediation: Mediation.CONTROLLER_MEDIATED, idempotencyKey: "k" });
+    const seen: unknown[] = [];
+    const world = setup(
+      testHarness(async (_, sink) => {
+        seen.push((await sink.toolCall(call)).output);
+        await sink.output("after");
+      }),
+    );
+    await using host = world.newHost("a");
+    const events = [
+      { kind: EventKind.EVENT_EXECUTION_START, body: { case: "executionStart", value: create(ExecutionStartSchema, { inputCount: 0n }) } },
+      { kind: EventKind.EVENT_TOOL_CALL, body: { case: "tool", value: call } },
+      { kind: EventKind.EVENT_TOOL_RESULT, body: { case: "result", value: create(ToolResultSchema, { id: "c", output: { n: 1 } }) } },
+    ] as const;
+    const resumed = async (count: number) => {
+      const session = await host.createSession();
+      await world.journal.append({
+        session,
+        writer: { kind: "claim", holder: "x" as never, leaseMs: 0 },
+        events: events.slice(0, count).map((event) => ({ event: create(EventSchema, { executionId: "e", ...event }) })),
+      });
+      return { session, outcome: await (await host.controller.resume(session, undefined)).turn?.outcome };
+    };
+    expect((await resumed(3)).outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    expect(seen).toEqual([{ n: 1 }]);
+    expect((await resumed(2)).outcome).toMatchObject({ kind: "interrupted", error: { code: "failed_precondition" } });
   });
 });

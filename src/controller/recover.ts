@@ -127,7 +127,7 @@ async function refuseRepeatedStart(journal: JournalStore, row: SessionRow, turn:
 /** A fork never inherits the right to run its parent's effect: an intent of the parent's without a result stays unresolved. */
 function refuseInheritedEffects(row: SessionRow, turn: RecordedTurn): void {
   const forkSeq = row.parent?.forkSeq ?? 0;
-  const inherited = turn.effects.find((effect) => effect.kind === "tool" && effect.seq <= forkSeq);
+  const inherited = turn.effects.find((effect) => effect.kind === "tool" && effect.result === undefined && effect.seq <= forkSeq);
   if (inherited !== undefined) {
     throw new HoldfastError(
       "failed_precondition",

@@ -136,6 +136,57 @@ describe("replaying a session as a check", () => {
     expect(cancelling.model.requests).toHaveLength(1);
   });
 
+  it("does not wait for a harness that waits, nor for one that ignores its signal", async () => {
+    const waiting: HarnessRun = async (_, sink, { signal }) => {
+      await sink.output("x");
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    };
+    const deaf: HarnessRun = async (_, sink) => {
+      await sink.output("x");
+      await new Promise<never>(() => undefined);
+    };
+    for (const run of [waiting, deaf]) {
+      const { host, check } = setup(run);
+      const session = await host.createSession();
+      await host.begin(session, []);
+      await expect.poll(() => host.story(session)).toContain("OUTPUT x");
+      await host.controller.cancel({ session, executionId: "", reason: "USER" });
+      expect((await check(session))[0]).toMatchObject({ end: "CANCELED", outcome: { kind: "same" } });
+    }
+  });
+
+  it("ends when its caller does, whatever the harness waits for", async () => {
+    const { host, journal, ports } = setup(async (_, sink) => sink.output("x"));
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    const deaf = testHarness(async () => new Promise<never>(() => undefined));
+    const stop = new AbortController();
+    const row = await journal.get(session);
+    const checks = replaySession({ journal, harnesses: harnessCatalog({ test: deaf }), ports }, { row: row!, signal: stop.signal });
+    const first = checks.next();
+    stop.abort(new Error("gone"));
+    await expect(first).rejects.toThrow("gone");
+  });
+
+  it("compares how a failed turn failed", async () => {
+    const fail =
+      (code: number, words: string): HarnessRun =>
+      async () => {
+        throw new HarnessFailure(code, words);
+      };
+    const { host, check } = setup(fail(9, "no model"));
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    expect((await check(session))[0]?.outcome.kind).toBe("same");
+    for (const run of [fail(3, "no model"), fail(9, "another")]) {
+      expect((await check(session, testHarness(run)))[0]?.outcome.kind).toBe("diverged");
+    }
+  });
+
   it("passes over turns without END, and refuses what its harness is missing for", async () => {
     let broken = true;
     const { host, check, journal, ports } = setup(async (_, sink) => {

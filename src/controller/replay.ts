@@ -11,10 +11,11 @@ import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import { executionIdOf, FENCE_NONE, type ExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
-import type { EndState, JournalStore, SessionRow } from "../journal/index.ts";
-import { HarnessFailure, type HarnessCatalog, type HarnessEntry, type Start } from "../spi/index.ts";
+import { endStateOf, type EndState, type JournalStore, type SessionRow } from "../journal/index.ts";
+import { HarnessFailure, type HarnessCatalog, type HarnessEntry, type ModelProvider, type Start } from "../spi/index.ts";
 import { DeltaHub } from "./deltas.ts";
 import { DivergenceError, type Divergence } from "./divergence.ts";
+import { recordable } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
@@ -127,8 +128,7 @@ async function checkTurn(
 
 function endOf(record: TurnRecord): EndState {
   const { body } = record.event;
-  const state = body.case === "end" ? body.value.state : "";
-  return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
+  return endStateOf(body.case === "end" ? body.value.state : "");
 }
 
 async function replayTurn(
@@ -138,23 +138,57 @@ async function replayTurn(
   cache: HistoryCache,
 ): Promise<TurnCheckOutcome> {
   const entry = harnessOf(context.harnesses, request, turn);
-  const tape = new Tape({ effects: servedEffects(turn), atEnd: turn.end === "COMPLETED" ? "diverge" : "stop", lastSeq: turn.lastSeq });
   const gate = new Gate();
-  const sink = replaySink(context, request, turn, tape, gate);
+  // A cancel came when everything recorded had happened, and did not wait for the harness.
+  const cancel = (): void => gate.shut(new HoldfastError("cancelled", "turn: it was cancelled here when it was recorded"));
+  const tape = new Tape({
+    effects: turn.effects,
+    atEnd: turn.end === "COMPLETED" ? "diverge" : "stop",
+    lastSeq: turn.lastSeq,
+    onPlayed: () => (turn.end === "CANCELED" ? queueMicrotask(cancel) : undefined),
+  });
   const onAbort = (): void => gate.shut(new HoldfastError("cancelled", "replay: it was cancelled"));
   request.signal?.addEventListener("abort", onAbort, { once: true });
+  if (request.signal?.aborted === true) onAbort();
+  const stopped = new Promise<undefined>((resolve) => {
+    if (gate.signal.aborted) resolve(undefined);
+    gate.signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
   try {
-    const { harness } = await entry.attach({ sessionUid: request.row.seed.uid, fence: FENCE_NONE, signal: gate.signal });
-    await harness.run(startOf(context, request, turn, cache), sink, { signal: gate.signal });
-    gate.shut(turnOverError());
-    return judged(turn, tape, undefined);
-  } catch (error) {
+    const running = runAgain(context, request, turn, { entry, tape, gate, cache });
+    if (turn.end === "CANCELED" && tape.played) cancel();
+    const thrown = await Promise.race([running, stopped]);
     gate.shut(turnOverError());
     request.signal?.throwIfAborted();
-    return judged(turn, tape, error);
+    return judged(turn, tape, thrown);
   } finally {
     request.signal?.removeEventListener("abort", onAbort);
   }
+}
+
+interface ReplayRun {
+  readonly entry: HarnessEntry;
+  readonly tape: Tape;
+  readonly gate: Gate;
+  readonly cache: HistoryCache;
+}
+
+/** Runs the harness to its end; resolves with what it threw, if it threw. */
+async function runAgain(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, run: ReplayRun): Promise<Thrown | undefined> {
+  const { entry, tape, gate, cache } = run;
+  try {
+    const { harness } = await entry.attach({ sessionUid: request.row.seed.uid, fence: FENCE_NONE, signal: gate.signal });
+    gate.pass();
+    await harness.run(startOf(context, request, turn, cache), replaySink(context, request, turn, tape, gate), { signal: gate.signal });
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** What a harness threw; it may have thrown undefined. */
+interface Thrown {
+  readonly error: unknown;
 }
 
 function harnessOf(harnesses: HarnessCatalog, request: ReplayRequest, turn: RecordedTurn): HarnessEntry {
@@ -167,11 +201,17 @@ function harnessOf(harnesses: HarnessCatalog, request: ReplayRequest, turn: Reco
   return entry;
 }
 
-/** A stopped turn may have a model call without a result as its last effect: that is where it was stopped. */
-function servedEffects(turn: RecordedTurn): RecordedTurn["effects"] {
-  const last = turn.effects.at(-1);
-  return turn.end !== "COMPLETED" && last?.kind === "model" && last.result === undefined ? turn.effects.slice(0, -1) : turn.effects;
-}
+/** Stands for the provider of a call that was open when its turn stopped: nobody is asked, and no answer comes. */
+const NEVER_ANSWERS: ModelProvider = {
+  name: "none",
+  complete: async function* (_request, { signal }) {
+    await new Promise<never>((_, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    yield* [];
+  },
+};
 
 function replaySink(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, tape: Tape, gate: Gate): TurnSink {
   const nothing = (): never => {
@@ -183,7 +223,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     tape,
     journal: pen,
     gate,
-    models: { providerOf: nothing },
+    models: { providerOf: () => NEVER_ANSWERS },
     sketcher: undefined,
     origins: new MessageOrigins(),
     deltas: new DeltaHub(),
@@ -209,16 +249,24 @@ function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedT
 }
 
 /** Whether a run that ended like this is the recorded one. */
-function judged(turn: RecordedTurn, tape: Tape, thrown: unknown): TurnCheckOutcome {
+function judged(turn: RecordedTurn, tape: Tape, thrown: Thrown | undefined): TurnCheckOutcome {
   const same: TurnCheckOutcome = { kind: "same", effects: turn.effects.length };
   if (tape.divergence !== undefined) return { kind: "diverged", divergence: tape.divergence.divergence };
   if (tape.stopped) return same;
   const left = leftOver(tape);
   if (left !== undefined) return { kind: "diverged", divergence: left };
-  if (thrown === undefined) return turn.end === "FAILED" ? endedOtherwise(turn, "the harness completed; FAILED is recorded") : same;
   if (turn.end === "CANCELED") return same;
-  if (thrown instanceof HarnessFailure && turn.end === "FAILED") return same;
-  return endedOtherwise(turn, `the harness threw; ${turn.end ?? "no END"} is recorded`);
+  if (thrown === undefined) return turn.end === "FAILED" ? endedOtherwise(turn, "the harness completed; FAILED is recorded") : same;
+  if (!(thrown.error instanceof HarnessFailure) || turn.end !== "FAILED") {
+    return endedOtherwise(turn, `the harness threw; ${turn.end ?? "no END"} is recorded`);
+  }
+  return isRecordedFailure(turn, thrown.error) ? same : endedOtherwise(turn, "the harness failed with another code or description");
+}
+
+/** A journal of another writer may name no error. */
+function isRecordedFailure({ endError }: RecordedTurn, failure: HarnessFailure): boolean {
+  if (endError === undefined) return true;
+  return endError.code === failure.grpcCode && endError.description === recordable(failure.message);
 }
 
 function leftOver(tape: Tape): Divergence | undefined {

@@ -57,7 +57,9 @@ export class RequestSketcher {
 
   /** The sketch of a request whose MODEL_CALL will have `seq`. */
   sketch(session: SessionUid, seq: Seq, request: ModelRequest): Uint8Array {
-    const base = this.#last.get(session);
+    const last = this.#last.get(session);
+    // One that was remembered for a commit that failed is not on record.
+    const base = last !== undefined && last.seq < seq ? last : undefined;
     const messageKeys = request.messages.map((message) => this.#keyOf(message, session));
     const toolsKey = this.#toolsKey(request.tools ?? []);
     const kept = base === undefined ? 0 : commonLength(base.messageKeys, messageKeys);
@@ -88,13 +90,13 @@ export class RequestSketcher {
 
   #toolsKey(tools: readonly ToolDefinition[]): string {
     if (tools.length === 0) return "";
-    return tools.map((tool) => this.#digest.sha256Hex(toBinary(ToolDefinitionSchema, tool))).join();
+    return this.#digest.sha256Hex(tools.map((tool) => this.#digest.sha256Hex(toBinary(ToolDefinitionSchema, tool))).join());
   }
 
   #remember(session: SessionUid, last: LastRequest): void {
     this.#forget(session);
     this.#last.set(session, last);
-    this.#keys += last.messageKeys.length;
+    this.#keys += 1 + last.messageKeys.length;
     for (const oldest of this.#last.keys()) {
       if (this.#keys <= this.#keysMax) return;
       this.#forget(oldest);
@@ -102,7 +104,9 @@ export class RequestSketcher {
   }
 
   #forget(session: SessionUid): void {
-    this.#keys -= this.#last.get(session)?.messageKeys.length ?? 0;
+    const last = this.#last.get(session);
+    if (last === undefined) return;
+    this.#keys -= 1 + last.messageKeys.length;
     this.#last.delete(session);
   }
 }
@@ -157,8 +161,11 @@ async function sketchChain(journal: JournalStore, session: SessionUid, seq: Seq)
 
 /** Oldest first, each sketch cuts what came before it to what it keeps and adds its own. */
 function sketchedMessages(chain: readonly RequestSketch[]): readonly SketchedMessage[] {
-  let messages: SketchedMessage[] = [];
-  for (const { keptMessages, added } of chain.toReversed()) messages = [...messages.slice(0, keptMessages), ...added];
+  const messages: SketchedMessage[] = [];
+  for (const { keptMessages, added } of chain.toReversed()) {
+    messages.length = Math.min(messages.length, keptMessages);
+    for (const message of added) messages.push(message);
+  }
   return messages;
 }
 

@@ -16,16 +16,17 @@ import { clone, create, toBinary } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
-import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { encodeEvent, inputHash, normaliseToolCall, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { MessageSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
 import { ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
-import type { NewEvent } from "../journal/index.ts";
+import { RECORD_BYTES_MAX, type NewEvent } from "../journal/index.ts";
 import type {
   CallOptions,
   EventSink,
   IdentityRef,
   ModelCatalog,
+  ModelChunk,
   ModelFacts,
   ModelRequest,
   ModelResponse,
@@ -74,9 +75,9 @@ export interface SinkContext {
   readonly admit: (count: number) => void;
 }
 
-/** A completion that can be recorded as it is. */
+/** A completion, and the record that it becomes. */
 interface Completion extends ModelResponse {
-  readonly facts: ModelFacts;
+  readonly output: NewEvent;
 }
 
 /** Serves, or performs and records, the effects of one turn. */
@@ -85,15 +86,25 @@ export class TurnSink implements EventSink {
   readonly #stamp: EventStamp;
   readonly #lane = new Lane();
   #recordedFault: HoldfastError | undefined;
+  #unanswered: boolean;
 
   constructor(context: SinkContext) {
     this.#context = context;
+    this.#unanswered = context.tape.endsUnanswered;
     this.#stamp = { executionId: context.executionId, clock: context.ports.clock };
   }
 
   /** The last fault that this sink recorded as ERROR, so that it is not recorded again when the harness lets it pass. */
   get recordedFault(): HoldfastError | undefined {
     return this.#recordedFault;
+  }
+
+  /**
+   * Whether the last effect on record is a model call without a result. Whatever ERROR came right after it would be read as that
+   * call's failure for good.
+   */
+  get unanswered(): boolean {
+    return this.#unanswered;
   }
 
   model(request: ModelRequest, options: CallOptions = {}): Promise<ModelResponse> {
@@ -104,14 +115,18 @@ export class TurnSink implements EventSink {
     return this.#lane.run(async () => {
       this.#enter(options);
       if (!text.isWellFormed()) throw invalidArgument("output", "must have no lone surrogates");
+      const event = textOutputEvent(this.#stamp, text, this.#context.principal);
+      refuseOversize("output", event);
       if (this.#context.tape.output(text)) return;
-      await this.#issue(textOutputEvent(this.#stamp, text, this.#context.principal));
+      await this.#issue(event);
     });
   }
 
   toolCall(call: ToolCall, options: CallOptions = {}): Promise<ToolResult> {
     return this.#lane.run(async () => {
       this.#enter(options);
+      const recorded = this.#context.tape.tool(normaliseToolCall(call));
+      if (recorded?.result !== undefined) return clone(ToolResultSchema, recorded.result);
       throw new HoldfastError("failed_precondition", `tool: ${refusedTool(call)}`);
     });
   }
@@ -124,16 +139,20 @@ export class TurnSink implements EventSink {
         throw invalidArgument("result", "must leave approval_request_seq and approval_decision_seq to the host");
       }
       const normal = normaliseToolResult(result);
+      const event = toolResultEvent(this.#stamp, normal, this.#context.principal);
+      refuseOversize("result", event);
       if (this.#context.tape.report(normal)) return;
-      await this.#issue(toolResultEvent(this.#stamp, normal, this.#context.principal));
+      await this.#issue(event);
     });
   }
 
   usage(usage: Usage, options: CallOptions = {}): Promise<void> {
     return this.#lane.run(async () => {
       this.#enter(options);
-      if (this.#context.tape.usage(usage)) return;
-      await this.#issue(usageEvent(this.#stamp, usage, this.#context.principal));
+      const event = usageEvent(this.#stamp, usage, this.#context.principal);
+      const { body } = event.event;
+      if (body.case === "usage" && this.#context.tape.usage(body.value)) return;
+      await this.#issue(event);
     });
   }
 
@@ -181,20 +200,22 @@ export class TurnSink implements EventSink {
     admit(2);
     const call = { request, inputHash: hash, id: this.#newCallId() };
     const aside = sketcher?.sketch(journal.session, nextSeqOf(journal), request);
+    this.#unanswered = true;
     await journal.commit([{ ...modelCallEvent(this.#stamp, call, principal), aside }]);
     gate.pass();
   }
 
   async #perform(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
-    const { message, usage, facts } = await this.#complete(request, options);
+    const { message, usage, output } = await this.#complete(request, options);
     const { journal, origins } = this.#context;
     origins.note(message, journal.session, nextSeqOf(journal));
-    await this.#record({ ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(facts) });
+    await this.#record(output);
     return { message, usage };
   }
 
   async #record(event: NewEvent): Promise<void> {
     this.#context.gate.pass();
+    this.#unanswered = false;
     if (this.#context.earlyServing) await this.#context.journal.issue([event]);
     else await this.#context.journal.commit([event]);
   }
@@ -211,6 +232,7 @@ export class TurnSink implements EventSink {
         options.signal?.aborted === true
           ? new HoldfastError("cancelled", "model: the harness cancelled the call", { cause: error })
           : toHoldfastError(error);
+      this.#unanswered = false;
       await this.#context.journal.commit([errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#context.principal)]);
       this.#recordedFault = fault;
       throw fault;
@@ -220,17 +242,28 @@ export class TurnSink implements EventSink {
   async #stream(request: ModelRequest, signal: AbortSignal): Promise<Completion> {
     const provider = this.#context.models.providerOf(request.model);
     if (provider === undefined) {
-      throw new HoldfastError("failed_precondition", "model: no provider of this host serves it; name a model that one does");
+      throw new HoldfastError(
+        "failed_precondition",
+        "model: no provider of this host serves it; name one that is served, or give the host a provider and its key",
+      );
     }
     for await (const chunk of provider.complete(request, { signal })) {
       signal.throwIfAborted();
       if (chunk.kind === "completed") {
         this.#publish(0, "", true);
-        return { ...chunk.response, message: wellFormedMessage(chunk.response.message), facts: chunk.facts };
+        return this.#completion(chunk);
       }
       if (chunk.kind === "text") this.#publish(chunk.partIndex, chunk.text, false);
     }
     throw new HoldfastError("unavailable", "model: the provider's stream ended before its completion was whole");
+  }
+
+  /** What can be recorded of a completion. Throws where no record can hold it. */
+  #completion(chunk: Extract<ModelChunk, { kind: "completed" }>): Completion {
+    const message = wellFormedMessage(chunk.response.message);
+    const output = { ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(chunk.facts) };
+    refuseOversize("model", output);
+    return { message, usage: chunk.response.usage, output };
   }
 
   #publish(partIndex: number, chunk: string, done: boolean): void {
@@ -249,6 +282,23 @@ export class TurnSink implements EventSink {
 /** Joining signals is dear, and most harnesses pass on the one that they were given. */
 function eitherSignal(own: AbortSignal, other: AbortSignal | undefined): AbortSignal {
   return other === undefined || other === own ? own : AbortSignal.any([own, other]);
+}
+
+/** What a record needs beside its event: hashes, seq and fence. */
+const RECORD_OVERHEAD_BYTES = 256;
+
+/** Throws RESOURCE_EXHAUSTED for an event that no record can hold, before anything of it is written. */
+function refuseOversize(field: string, { event }: NewEvent): void {
+  const bytes = encodeEvent(event).length + RECORD_OVERHEAD_BYTES;
+  if (bytes > RECORD_BYTES_MAX) {
+    throw new HoldfastError(
+      "resource_exhausted",
+      `${field}: takes about ${bytes} bytes as a record; at most ${RECORD_BYTES_MAX} are allowed`,
+      {
+        field,
+      },
+    );
+  }
 }
 
 function nextSeqOf(journal: Pen): Seq {

@@ -35,7 +35,6 @@ export async function resumeInterrupted(options: StartupOptions): Promise<Startu
   const report = { resumed: 0, refused: 0, left: 0 };
   const working = new Set<Promise<void>>();
   for await (const row of openTurns(options)) {
-    if (options.signal.aborted) break;
     if (waits(row)) {
       report.left += 1;
       continue;
@@ -69,8 +68,11 @@ async function resumeOne({ controller, log }: StartupOptions, row: SessionRow): 
 async function* openTurns({ journal, signal }: StartupOptions): AsyncGenerator<SessionRow, void, undefined> {
   let after: ListCursor | undefined;
   do {
-    const page = await journal.list({ openTurn: true, after, limit: PAGE_ROWS, signal });
-    for (const row of page.rows) if (row.holder === undefined) yield row;
+    const page = await journal.list({ openTurn: true, after, limit: PAGE_ROWS });
+    for (const row of page.rows) {
+      if (signal.aborted) return;
+      if (row.holder === undefined) yield row;
+    }
     after = page.next;
   } while (after !== undefined);
 }

@@ -13,8 +13,8 @@ import { equals } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
 import { SEQ_NONE } from "../base/ids.ts";
-import { ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { messageText, type ToolResult, type Usage } from "../spi/index.ts";
+import { ToolCallSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { messageText, type ToolCall, type ToolResult, type Usage } from "../spi/index.ts";
 import { type AskedEffect, DivergenceError } from "./divergence.ts";
 import type { RecordedEffect } from "./recorded-turn.ts";
 
@@ -27,6 +27,8 @@ export interface TapeOptions {
   readonly atEnd: "live" | "diverge" | "stop";
   /** The last seq of the turn, where asking for more is reported. */
   readonly lastSeq: Seq;
+  /** Called when the last recorded effect was asked for. */
+  readonly onPlayed?: (() => void) | undefined;
 }
 
 /** Plays recorded effects. */
@@ -34,6 +36,7 @@ export class Tape {
   readonly #effects: readonly RecordedEffect[];
   readonly #atEnd: TapeOptions["atEnd"];
   readonly #lastSeq: Seq;
+  readonly #onPlayed: () => void;
   #next = 0;
   #divergence: DivergenceError | undefined;
   #stopped: HoldfastError | undefined;
@@ -42,6 +45,7 @@ export class Tape {
     this.#effects = options.effects;
     this.#atEnd = options.atEnd;
     this.#lastSeq = options.lastSeq;
+    this.#onPlayed = options.onPlayed ?? (() => undefined);
   }
 
   /** The tape of a turn that has recorded nothing yet. */
@@ -54,9 +58,15 @@ export class Tape {
     return this.#divergence;
   }
 
-  /** Effects that were not asked for yet. */
-  get left(): number {
-    return this.#effects.length - this.#next;
+  /** Whether everything recorded was asked for. */
+  get played(): boolean {
+    return this.#next >= this.#effects.length;
+  }
+
+  /** Whether the last recorded effect is a model call without a result: the crash, or the stop, came while it was open. */
+  get endsUnanswered(): boolean {
+    const last = this.#effects.at(-1);
+    return last?.kind === "model" && last.result === undefined;
   }
 
   /** The recorded model call that answers `asked`; undefined where the tape has ended. */
@@ -85,6 +95,14 @@ export class Tape {
     const effect = this.#take("output", asked);
     if (effect !== undefined && messageText(effect.message) !== text) throw this.#diverge(effect, asked, "the text differs");
     return effect !== undefined;
+  }
+
+  /** The recorded tool call that answers this one; undefined where the tape has ended. */
+  tool(call: ToolCall): EffectOf<"tool"> | undefined {
+    const asked: AskedEffect = { kind: "tool", tool: call.tool, id: call.id };
+    const effect = this.#take("tool", asked);
+    if (effect !== undefined && !equals(ToolCallSchema, effect.call, call)) throw this.#diverge(effect, asked, "the tool call differs");
+    return effect;
   }
 
   /** Whether this report is recorded here; false where the tape has ended. */
@@ -141,6 +159,7 @@ export class Tape {
       throw this.#diverge(effect, asked, `the harness asks for ${wordOf(kind)} where ${wordOf(effect.kind)} is recorded`);
     }
     this.#next += 1;
+    if (this.played) this.#onPlayed();
     return effect;
   }
 

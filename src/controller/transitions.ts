@@ -47,7 +47,8 @@ export class Transitions {
       if (open === undefined) return "unchanged";
       if (executionId !== "" && executionId !== open.executionId) throw notTheOpenTurn();
       const turn = this.#context.running.get(session);
-      if (turn !== undefined) return cancelHere(turn, reason);
+      // A row that was read before the turn changed hands names another turn than the one that runs.
+      if (turn !== undefined) return turn.executionId === open.executionId ? cancelHere(turn, reason) : "again";
       return this.#append(row, closingEvents(row, reason, row.seed.identity, this.#context.clock), { takeOver: true });
     });
   }
@@ -62,7 +63,7 @@ export class Transitions {
         return "again";
       }
       const { clock } = this.#context;
-      const events = [...closingEvents(row, "USER", actor ?? row.seed.identity, clock), deleteEvent(clock, actor)];
+      const events = [...closingEvents(row, "USER", row.seed.identity, clock), deleteEvent(clock, actor)];
       return this.#append(row, events, { takeOver: true });
     });
   }

@@ -71,10 +71,14 @@ export class TurnJournal {
     if (this.#inFlight.size > this.#inFlightMax) await durable;
   }
 
-  /** Resolves when nothing is on its way; rejects with the turn's fault. */
-  async settled(): Promise<void> {
+  /** Gives the lease back after a fault, best effort: whoever resumes the turn need not wait until it runs out. */
+  async abandon(): Promise<void> {
     await Promise.allSettled(this.#inFlight);
-    if (this.#fault !== undefined) throw this.#fault;
+    try {
+      await this.#store.append({ session: this.session, writer: { kind: "release", fence: this.fence }, events: [] });
+    } catch {
+      // The store is not able to; the lease ends by itself.
+    }
   }
 
   /** Refuses everything from now on with `fault`. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { executionIdOf, HoldfastError, SILENT_LOG, type Seq } from "../base/index.ts";
 import { IdentityRefSchema, MessageSchema, PartSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { RECORD_BYTES_MAX } from "../journal/index.ts";
 import { Mediation, HarnessFailure, textMessage, type EventSink, type Harness, type ModelChunk } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { answering, seededPorts, silent, testHarness, TestHost, TestModel, type TestHostOptions } from "../testing/index.ts";
@@ -239,6 +240,67 @@ describe("a turn that goes wrong", () => {
       await host.begin(session, [])
     ).outcome;
     expect(await host.story(session)).toEqual(["EXECUTION_START", "MODEL_CALL", "ERROR 3"]);
+  });
+
+  it("refuses what no record can hold and goes on; a completion that large is a failed call", async () => {
+    const large = "x".repeat(RECORD_BYTES_MAX);
+    const refused: unknown[] = [];
+    const harness = testHarness(async (_, sink) => {
+      await sink.output(large).catch((error: unknown) => refused.push(error));
+      await sink.report(create(ToolResultSchema, { id: "t", error: large })).catch((error: unknown) => refused.push(error));
+      await sink.model({ model: "test", messages: [] }).catch((error: unknown) => refused.push(error));
+      await sink.output("small");
+    });
+    await using host = newHost({ harness, models: new TestModel(answering(large)) });
+    const session = await host.createSession();
+    expect(await (await host.begin(session, [])).outcome).toMatchObject({ state: "COMPLETED" });
+    expect(refused.map((fault) => (fault as HoldfastError).code)).toEqual(Array.from({ length: 3 }, () => "resource_exhausted"));
+    expect(await host.story(session)).toEqual(["EXECUTION_START", "MODEL_CALL", "ERROR 8", "OUTPUT small", "END COMPLETED"]);
+  });
+
+  it("records up to the limit of a record", async () => {
+    const text = "x".repeat(RECORD_BYTES_MAX - 1_024);
+    await using host = newHost({ harness: testHarness(async (_, sink) => sink.output(text)) });
+    const session = await host.createSession();
+    expect(await (await host.begin(session, [])).outcome).toMatchObject({ state: "COMPLETED" });
+    const tooLarge = textMessage("user", "x".repeat(RECORD_BYTES_MAX - 1_024));
+    await expect(host.begin(session, [], { inputs: [tooLarge] })).rejects.toMatchObject({ code: "resource_exhausted", field: "inputs[0]" });
+  });
+
+  it("survives a harness that throws what cannot be recorded: ill-formed, endless, of no known code", async () => {
+    const thrown = [
+      new HoldfastError("internal", "bad \ud800 text"),
+      new HoldfastError("unavailable", "long ".repeat(2_000_000)),
+      Object.assign(new HoldfastError("internal", "odd"), { code: "no-such-code" }),
+      undefined,
+      { toString: () => "odd" },
+    ];
+    const logged: string[] = [];
+    const harness = testHarness(async () => {
+      throw thrown.shift();
+    });
+    const log = { log: (_: string, __: string, fields?: object) => void logged.push(JSON.stringify(fields)) };
+    await using host = newHost({ harness, log });
+    const session = await host.createSession();
+    for (let left = thrown.length; left > 0; left--) {
+      expect(await (await host.begin(session, [])).outcome).toMatchObject({ kind: "interrupted" });
+    }
+    expect((await host.story(session)).filter((line) => line.startsWith("ERROR"))).toHaveLength(5);
+    expect(Math.max(...logged.map((line) => line.length))).toBeLessThan(1_000);
+  });
+
+  it("logs where a harness threw, and nothing of its words, whatever they look like", async () => {
+    const logged: string[] = [];
+    const harness = testHarness(async () => {
+      throw new Error("line\n    at 4111 1111 1111 1111 of Mr X");
+    });
+    const log = { log: (_: string, __: string, fields?: object) => void logged.push(JSON.stringify(fields)) };
+    await using host = newHost({ harness, log });
+    await (
+      await host.begin(await host.createSession(), [])
+    ).outcome;
+    expect(logged.join()).not.toContain("4111");
+    expect(logged.join()).toContain("turn.test.ts");
   });
 
   it("refuses mediated tools without an executor, before anything is recorded", async () => {

@@ -8,7 +8,7 @@
  * - The last append also releases the session's lease, so that nobody finds an ended turn running.
  */
 
-import { HoldfastError, toHoldfastError } from "../base/errors.ts";
+import { ERROR_CODES, HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Log, Ports, Timer } from "../base/ports.ts";
 import type { EndState, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
@@ -49,6 +49,8 @@ export interface TurnStart {
   readonly descriptor: HarnessDescriptor;
   /** The seq of its EXECUTION_START. */
   readonly startSeq: Seq;
+  /** The seq of the first record of its first append here: RESUME may come before the start. */
+  readonly firstSeq?: Seq | undefined;
   readonly position: TurnPosition;
   /** What it has recorded already; empty for a new turn. */
   readonly tape: Tape;
@@ -81,7 +83,7 @@ export class Turn implements RunningTurn {
     this.#start = start;
     this.session = start.position.session;
     this.executionId = start.executionId;
-    this.startSeq = start.startSeq;
+    this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
@@ -94,6 +96,14 @@ export class Turn implements RunningTurn {
 
   /** Drives the harness. Never rejects; the outcome tells how it went. */
   async run(): Promise<void> {
+    try {
+      await this.#drive();
+    } catch (error) {
+      await this.#stopWriting(toHoldfastError(error));
+    }
+  }
+
+  async #drive(): Promise<void> {
     this.#watchDeadline();
     const sink = this.#newSink();
     try {
@@ -189,29 +199,43 @@ export class Turn implements RunningTurn {
   async #harnessThrew(error: unknown, sink: TurnSink): Promise<void> {
     if (this.#phase !== "running") return;
     if (this.#journal.fault !== undefined) return this.#stopWriting(this.#journal.fault);
-    // After a divergence nothing is recorded: what is there is true, and whatever the harness made of it is not.
-    if (this.#start.tape.divergence !== undefined) return void (await this.interrupt(this.#start.tape.divergence));
     const failure = this.#limit ?? (error instanceof HarnessFailure ? error : undefined);
+    // After a divergence nothing is recorded: what is there is true, and whatever the harness made of it is not.
+    const divergence = this.#start.tape.divergence ?? (failure === undefined ? undefined : this.#unplayed());
+    if (divergence !== undefined) return void (await this.interrupt(divergence));
     if (failure !== undefined) return this.#fail(failure);
     const fault = harnessFault(error);
     this.#logThrow(error, fault);
-    const recorded = error === sink.recordedFault;
-    const events = recorded ? [] : [errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#start.seed.identity)];
+    const silent = (sink.recordedFault !== undefined && error === sink.recordedFault) || sink.unanswered;
     await this.#leave(turnOverError(), async () => {
+      const events = silent ? [] : [errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#start.seed.identity)];
       await this.#journal.commit(events, { release: true });
       return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
     });
   }
 
+  /** The divergence of a harness that gives up before it has asked for everything that is recorded. */
+  #unplayed(): HoldfastError | undefined {
+    try {
+      this.#start.tape.finish();
+      return undefined;
+    } catch (error) {
+      return toHoldfastError(error);
+    }
+  }
+
   async #fail(failure: HarnessFailure | TurnLimitError): Promise<void> {
     const grpcCode = failure instanceof HarnessFailure ? failure.grpcCode : failure.facts.grpc;
-    const error = { grpcCode, description: failure.message.toWellFormed() };
+    const error = { grpcCode, description: failure.message };
     await this.#leave(turnOverError(), () => this.#end("FAILED", [], error));
   }
 
-  /** The store refused the turn: what was acknowledged stays, nothing is added. */
+  /** The store refused the turn: what was acknowledged stays, nothing is added, and the lease is given back if that can be done. */
   async #stopWriting(fault: HoldfastError): Promise<void> {
-    await this.#leave(fault, async () => ({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq }));
+    await this.#leave(fault, async () => {
+      await this.#journal.abandon();
+      return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+    });
   }
 
   async #end(
@@ -224,7 +248,7 @@ export class Turn implements RunningTurn {
     return { kind: "ended", state, lastSeq };
   }
 
-  /** Leaves the running phase, once: shuts the gate, waits for what is on its way, then writes the last append. */
+  /** Leaves the running phase, once: shuts the gate, then writes the last append, which commits after all that is on its way. */
   async #leave(reason: HoldfastError, last: () => Promise<TurnOutcome>): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "ending";
@@ -259,10 +283,7 @@ export class Turn implements RunningTurn {
       harness: this.#start.harness.name,
       code: fault.code,
       error: thrown?.name ?? typeof error,
-      at: thrown?.stack
-        ?.split("\n")
-        .find((line) => line.trimStart().startsWith("at "))
-        ?.trim(),
+      at: thrown === undefined ? undefined : firstFrame(thrown),
     });
   }
 }
@@ -274,7 +295,16 @@ function actsThroughHostOnly(descriptor: HarnessDescriptor): boolean {
   );
 }
 
+/** Where an error was thrown. Its message, which the stack begins with, may itself look like a frame. */
+function firstFrame(error: Error): string | undefined {
+  const { stack = "", message } = error;
+  const messageAt = stack.indexOf(message);
+  const frames = messageAt < 0 ? "" : stack.slice(messageAt + message.length);
+  return /^ {4}at (.*)$/m.exec(frames)?.[1];
+}
+
 function harnessFault(error: unknown): HoldfastError {
-  if (error instanceof HoldfastError) return error;
+  // A harness may be plain JavaScript: only a code of the closed set is taken at its word.
+  if (error instanceof HoldfastError && Object.hasOwn(ERROR_CODES, error.code)) return error;
   return new HoldfastError("internal", "harness: it threw; the turn is interrupted and can be resumed", { cause: error });
 }

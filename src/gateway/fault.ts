@@ -14,7 +14,16 @@ export function reported(error: unknown, call: string, log: Log): HoldfastError 
 /** An error's name and the frames of its stack; its message may hold payloads. */
 function originOf(error: unknown): { readonly error: string; readonly at?: string | undefined } {
   if (!(error instanceof Error)) return { error: typeof error };
-  const frames = (error.stack ?? "").split("\n").filter((line) => line.trimStart().startsWith("at "));
+  // The stack begins with the message, which may itself have lines that look like frames.
+  const { stack = "", message } = error;
+  const messageAt = stack.indexOf(message);
+  const frames =
+    messageAt < 0
+      ? []
+      : stack
+          .slice(messageAt + message.length)
+          .split("\n")
+          .filter((line) => line.startsWith("    at "));
   return {
     error: error.name,
     at: frames

@@ -134,7 +134,8 @@ function decided(moved: Projection, requestSeq: Seq, decision: { seq: Seq; appro
   return { ...moved, openTurn: { ...turn, approvals } };
 }
 
-function endStateOf(state: string): EndState {
+/** The end state that END names; a word that the contract does not have counts as FAILED. */
+export function endStateOf(state: string): EndState {
   return state === "COMPLETED" || state === "CANCELED" ? state : "FAILED";
 }
 

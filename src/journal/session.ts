@@ -37,7 +37,7 @@ export function sessionOf(row: SessionRow): Session {
   if (seed.origin !== undefined) session.origin = seed.origin;
   const compute = computeOf(row);
   if (compute !== undefined) session.compute = compute;
-  const pending = pendingApprovalOf(projection);
+  const pending = pendingApprovalOf(projection, row.parent?.forkSeq ?? 0);
   if (pending !== undefined) session.pendingApproval = pending;
   return session;
 }
@@ -50,10 +50,10 @@ function computeOf(row: SessionRow): ComputeRef | undefined {
   return compute;
 }
 
-/** The oldest request that nobody has decided. */
-function pendingApprovalOf(projection: Projection): ApprovalRef | undefined {
+/** The oldest request of the session's own that nobody has decided; those before its fork are the parent's. */
+function pendingApprovalOf(projection: Projection, forkSeq: number): ApprovalRef | undefined {
   const turn = projection.openTurn;
-  const open = turn?.approvals.find((approval) => approval.decision === undefined);
+  const open = turn?.approvals.find((approval) => approval.decision === undefined && approval.requestSeq > forkSeq);
   if (turn === undefined || open === undefined) return undefined;
   return create(ApprovalRefSchema, {
     executionId: turn.executionId,

@@ -87,3 +87,16 @@ describe("a catalog of harnesses in this process", () => {
     expect(() => createHarnessCatalog({ "": new AskedHarness() })).toThrow("every harness must have a name");
   });
 });
+
+describe("a harness in plain JavaScript", () => {
+  const plain = (fields: object): Harness => Object.assign({ run: async () => undefined }, fields) as Harness;
+
+  it("may leave fields of its descriptor out", async () => {
+    const catalog = createHarnessCatalog({ shout: plain({ describe: async () => ({ id: "shout", version: "1" }) }) });
+    expect(await catalog.find("shout")?.describe()).toMatchObject({ id: "shout", version: "1", tools: [], models: [] });
+  });
+
+  it("is refused without its functions", () => {
+    expect(() => createHarnessCatalog({ shout: plain({}) })).toThrow(/shout must have the functions/);
+  });
+});

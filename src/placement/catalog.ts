@@ -5,7 +5,9 @@
  * be had is asked for again by the next call.
  */
 
+import { create } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { HarnessDescriptorSchema } from "../gen/agentsessions/v1/harness_pb.ts";
 import type { CallOptions, Harness, HarnessCatalog, HarnessDescriptor, HarnessEntry } from "../spi/index.ts";
 
 /** A catalog of `harnesses` by their names. Throws INVALID_ARGUMENT for an empty name. */
@@ -13,6 +15,9 @@ export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>
   const entries = new Map<string, HarnessEntry>();
   for (const [name, harness] of Object.entries(harnesses)) {
     if (name === "") throw invalidArgument("harnesses", "every harness must have a name");
+    if (typeof harness.describe !== "function" || typeof harness.run !== "function") {
+      throw invalidArgument("harnesses", `${name} must have the functions describe and run`);
+    }
     entries.set(name, entryOf(name, harness));
   }
   return { find: (name) => entries.get(name) };
@@ -21,7 +26,7 @@ export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>
 function entryOf(name: string, harness: Harness): HarnessEntry {
   let descriptor: Promise<HarnessDescriptor> | undefined;
   const ask = (): Promise<HarnessDescriptor> => {
-    const asked = harness.describe();
+    const asked = whole(harness);
     descriptor = asked;
     asked.catch(() => {
       if (descriptor === asked) descriptor = undefined;
@@ -38,6 +43,11 @@ function entryOf(name: string, harness: Harness): HarnessEntry {
       return { harness };
     },
   };
+}
+
+/** A harness in plain JavaScript may leave fields out; what is absent has its default. */
+async function whole(harness: Harness): Promise<HarnessDescriptor> {
+  return create(HarnessDescriptorSchema, await harness.describe());
 }
 
 /** The descriptor is everybody's, so a caller that gives up leaves the question standing. */

@@ -19,7 +19,7 @@ import type { ModelRoute } from "../models/index.ts";
 import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
 import { createHarnessCatalog } from "../placement/index.ts";
 import { ALLOW_ALL, createJournalService, createSessionsService, type ServiceLimits, type TransferLimits } from "../service/index.ts";
-import type { Authorizer, Harness, HarnessCatalog, ToolExecutor } from "../spi/index.ts";
+import type { Authorizer, Harness, HarnessCatalog } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HostHealth } from "./health.ts";
@@ -35,8 +35,6 @@ export interface ServerOptions {
   readonly harnesses?: Readonly<Record<string, Harness>> | undefined;
   /** Models beside the configured ones. */
   readonly models?: readonly ModelRoute[] | undefined;
-  /** Runs mediated tools. */
-  readonly tools?: ToolExecutor | undefined;
   /** Default: everybody who is let in may do everything. */
   readonly authorizer?: Authorizer | undefined;
   /** Default: JSON lines on standard error at the configured level. */
@@ -80,7 +78,6 @@ export async function startServer(config: Partial<ServerConfig> = {}, options: S
     journal,
     harnesses,
     models,
-    tools: options.tools,
     ports,
     log,
     hostId: hostIdOf(newUuid(ports)),

@@ -9,7 +9,7 @@
  */
 
 import { HoldfastError } from "../base/errors.ts";
-import { SEQ_NONE } from "../base/ids.ts";
+import { SEQ_NONE, type Seq } from "../base/ids.ts";
 import type { Controller, ExecInvocation, RunningTurn, TurnPlan } from "../controller/index.ts";
 import type { ExecRequest } from "../gen/agentsessions/v1/session_pb.ts";
 import { sessionOf, type SessionRow } from "../journal/index.ts";
@@ -74,19 +74,28 @@ async function planNewSession(host: ExecContext, invocation: ExecInvocation, con
 
 /** The turn's records and deltas; a turn that parked ends with the Session as it is then, one that was interrupted with the reason. */
 async function* watchTurn(host: ExecContext, turn: RunningTurn, context: CallContext): AsyncGenerator<StreamItem, void, undefined> {
-  yield* host.controller.watch({
-    session: turn.session,
-    fromSeq: turn.startSeq,
-    until: turn.outcome.then((outcome) => outcome.lastSeq),
-    signal: context.signal,
-  });
-  context.signal.throwIfAborted();
+  const { session, startSeq, executionId } = turn;
+  const { signal } = context;
+  yield* host.controller.watch({ session, fromSeq: startSeq, until: turn.outcome.then((outcome) => outcome.lastSeq), signal });
+  signal.throwIfAborted();
   const outcome = await turn.outcome;
   switch (outcome.kind) {
     case "ended":
       return;
-    case "interrupted":
-      throw outcome.error;
+    case "interrupted": {
+      // Another host may have ended the turn: its END is committed, and then the stream is as good as any.
+      const row = await host.journal.get(session);
+      if (row === undefined || row.projection.openTurn?.executionId === executionId || outcome.error.code !== "aborted")
+        throw outcome.error;
+      yield* host.controller.watch({
+        session,
+        fromSeq: (outcome.lastSeq + 1) as Seq,
+        until: Promise.resolve(row.projection.lastSeq),
+        deltas: false,
+        signal,
+      });
+      return;
+    }
     case "parked": {
       const row = await host.journal.get(turn.session);
       if (row !== undefined) yield { kind: "session", session: sessionOf(row) };

@@ -60,6 +60,7 @@ export interface History {
 /** Consecutive events of a history: `events[i]` has seq `firstSeq + i`. */
 export interface HistoryPage {
   readonly firstSeq: Seq;
+  /** Frozen, since other turns read them too: take a copy to change one. */
   readonly events: readonly Event[];
 }
 

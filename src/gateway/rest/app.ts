@@ -92,7 +92,7 @@ async function serve(context: Context, route: Route, options: RestOptions, limit
   if (request.signal.aborted) onGone();
   else request.signal.addEventListener("abort", onGone, { once: true });
   return route.handle({
-    context: { caller, signal: AbortSignal.any([call.signal, options.health.closing]) },
+    context: { caller, signal: route.endsItself === true ? call.signal : AbortSignal.any([call.signal, options.health.closing]) },
     onGone,
     uid: context.req.param("uid") ?? "",
     query,

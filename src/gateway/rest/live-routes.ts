@@ -51,6 +51,7 @@ function execRoute(dependencies: LiveDependencies): Route {
       "With `session` left out a session is created first; its uid is in the first event. A turn goes on when its client goes away.",
     query: {},
     body: ExecRequestSchema,
+    endsItself: true,
     answers: [EVENTS_EXEC],
     async handle(call) {
       requireEvents(call.headers);
@@ -69,6 +70,7 @@ function execSessionRoute(dependencies: LiveDependencies): Route {
     description: "A turn goes on when its client goes away; the session's records pick it up. An empty body is a turn without input.",
     query: {},
     body: ExecRequestSchema,
+    endsItself: true,
     answers: [EVENTS_EXEC],
     async handle(call) {
       requireEvents(call.headers);

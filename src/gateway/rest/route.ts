@@ -55,5 +55,7 @@ export interface Route {
   readonly answers: readonly Answer[];
   /** Served to anybody: without authentication. */
   readonly open?: boolean;
+  /** Its stream ends by itself when the server closes, as a turn's does with its turn. */
+  readonly endsItself?: boolean;
   handle(call: RestCall): Promise<Response>;
 }
