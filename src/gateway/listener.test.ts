@@ -208,6 +208,19 @@ describe("the one port with TLS", () => {
     expect(await readAll(socket)).toContain("http1");
   });
 
+  it.each([
+    [["h2", "http/1.1"], "http/1.1"],
+    [["http/1.1", "h2"], "http/1.1"],
+    [["h2"], "h2"],
+    [["http/1.1"], "http/1.1"],
+  ])("agrees with a client that offers %j on %s", async (offered, agreed) => {
+    const listener = await openPort({ tls });
+    const socket = connectTls({ host: "127.0.0.1", port: listener.port, ...trust, ALPNProtocols: offered });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, "secureConnect");
+    expect(socket.alpnProtocol).toBe(agreed);
+  });
+
   it("drops a client that speaks no TLS, or that does not finish its handshake", async () => {
     const listener = await openPort({ tls, limits: { helloTimeoutMs: 100 } });
     const cleartext = dial(listener);

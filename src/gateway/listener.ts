@@ -93,7 +93,9 @@ function tlsServer(tls: Pick<TlsOptions, "key" | "cert">, limits: GatewayLimits,
     ...tls,
     allowHalfOpen: true,
     minVersion: "TLSv1.2",
-    ALPNProtocols: ["h2", "http/1.1"],
+    // The first that the client offers too. Those who offer both are HTTP clients, such as curl and browsers, and here HTTP/2 is
+    // gRPC only; those who speak gRPC offer h2 alone.
+    ALPNProtocols: ["http/1.1", "h2"],
     handshakeTimeout: limits.helloTimeoutMs,
   });
   server.on("secureConnection", (socket) => {
