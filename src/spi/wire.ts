@@ -3,7 +3,8 @@
  * there is no second hierarchy and nothing to map. `docs/spi.md` has the table of every name and why it differs.
  */
 
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { CapabilitiesSchema, HarnessDescriptorSchema, Resumability, type HarnessDescriptor } from "../gen/agentsessions/v1/harness_pb.ts";
 import { MessageSchema, PartSchema, type Message } from "../gen/agentsessions/v1/common_pb.ts";
 
 export {
@@ -37,6 +38,7 @@ export type {
   ToolResult,
   Usage,
 } from "../gen/agentsessions/v1/common_pb.ts";
+export { HoldfastError, type ErrorCode } from "../base/errors.ts";
 export {
   ComputeState,
   DeletionState,
@@ -49,6 +51,18 @@ export {
   type SnapshotRef,
 } from "../gen/agentsessions/v1/session_pb.ts";
 export { Resumability, type Capabilities, type HarnessDescriptor, type ToolSpec } from "../gen/agentsessions/v1/harness_pb.ts";
+
+/**
+ * A descriptor with its defaults: no tools and, unless capabilities are given, replayed from history alone and safe to fork. `version` is recorded with
+ * every turn, and an interrupted turn is resumed by the same version only.
+ */
+export function describeHarness(
+  init: { readonly id: string; readonly version: string } & MessageInitShape<typeof HarnessDescriptorSchema>,
+): HarnessDescriptor {
+  const descriptor = create(HarnessDescriptorSchema, init);
+  descriptor.capabilities ??= create(CapabilitiesSchema, { resumability: Resumability.STATELESS_REPLAY, forkSafe: true });
+  return descriptor;
+}
 
 /** A message with one text part. */
 export function textMessage(role: "system" | "user" | "assistant" | "tool", text: string): Message {
