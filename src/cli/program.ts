@@ -6,8 +6,12 @@ import { conformanceCommand } from "./commands/conformance.ts";
 import { createCommand } from "./commands/create.ts";
 import { deleteCommand } from "./commands/delete.ts";
 import { execCommand } from "./commands/exec.ts";
+import { exportCommand } from "./commands/export.ts";
 import { forkCommand } from "./commands/fork.ts";
 import { getCommand } from "./commands/get.ts";
+import { headCommand } from "./commands/head.ts";
+import { importCommand } from "./commands/import.ts";
+import { keygenCommand } from "./commands/keygen.ts";
 import { listCommand } from "./commands/list.ts";
 import { replayCommand } from "./commands/replay.ts";
 import { resumeCommand } from "./commands/resume.ts";
@@ -66,6 +70,10 @@ function commands(): readonly Command[] {
     getCommand(),
     replayCommand(),
     verifyCommand(),
+    exportCommand(),
+    importCommand(),
+    headCommand(),
+    keygenCommand(),
     tailCommand(),
     cancelCommand(),
     suspendCommand(),

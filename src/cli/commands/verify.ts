@@ -3,10 +3,15 @@
 import { Option, type Command } from "commander";
 import { existsSync } from "node:fs";
 import { ChainFault_Kind, VerifyResponseSchema, type VerifyResponse } from "../../gen/holdfast/v1/journal_pb.ts";
-import { verifyFile } from "../chain-file.ts";
+import { parseTrustedKeys } from "../../archive/index.ts";
+import { invalidArgument } from "../../base/errors.ts";
+import { nodeDigest } from "../../node/index.ts";
+import { verifyFile, type Vouchers } from "../chain-file.ts";
 import { withClient } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import type { ExitCode } from "../exit.ts";
+import { exportJson, exportLines } from "../export-text.ts";
+import { readHeads, readText } from "../head-file.ts";
 import { messageJson } from "../json.ts";
 import type { CommandContext } from "../perform.ts";
 import { plainLine } from "../plain.ts";
@@ -14,34 +19,55 @@ import { responseOf } from "../verdict.ts";
 
 interface VerifyFlags extends ClientFlags {
   readonly file?: boolean;
+  readonly trustedKeys?: string;
+  readonly head?: string;
 }
 
 export function verifyCommand(): Command {
   const command = define(
     "verify",
-    "verify a session's hash chain",
-    "Recomputes every hash and link from the first record to the head: of a session on the server, or of an exported journal in a file (as " +
-      "`replay --json` prints it; - is standard input), which needs no server. A broken chain is exit code 1. An export that was cut short is " +
-      "intact as far as it goes: compare its head with the session's.",
+    "verify a session's hash chain, or an export",
+    "Recomputes every hash and link from the first record to the head: of a session on the server; or of a file, which needs no server: an " +
+      "export (in either form, compressed or not), or a journal alone as `replay --json` prints it (- is standard input). Whatever is wrong is " +
+      "said in words, and exit code 1.\n\n" +
+      "A chain alone cannot tell that it was built anew, or cut together with its head. Signatures can: with --trusted-keys every session of " +
+      "an export must be signed by a key of the list (public keys in PEM, or their ids, one a line). With --head the export must reach as far " +
+      "as a head that was kept before, and have that record there.",
     [
       ["a session", "holdfast verify UID"],
-      ["an exported journal", "holdfast verify journal.jsonl"],
+      ["an export", "holdfast verify session.jsonl"],
+      ["who vouches for it", "holdfast verify session.jsonl --trusted-keys keys.txt"],
+      ["nothing is missing that was there", "holdfast verify session.jsonl --head head.json"],
       ["in a pipe", "holdfast replay UID --json | holdfast verify -"],
     ],
   )
     .argument("<uid-or-file>", "a session's uid; or a file, when there is one of that name")
-    .addOption(new Option("--file", "the argument is a file, whether it exists or not"));
-  return clientOptions(command, "the VerifyResponse, on one line").action((target: string, flags: VerifyFlags) =>
-    run(flags, (context) => verify(context, target, flags)),
+    .addOption(new Option("--file", "the argument is a file, whether it exists or not"))
+    .addOption(new Option("--trusted-keys <file>", "the keys that may sign; for exports"))
+    .addOption(new Option("--head <file>", "heads that were kept, as `holdfast head --json` prints them; for exports"));
+  return clientOptions(command, "the VerifyResponse, on one line; for an export what was found of each session").action(
+    (target: string, flags: VerifyFlags) => run(flags, (context) => verify(context, target, flags)),
   );
 }
 
 async function verify(context: CommandContext, target: string, flags: VerifyFlags): Promise<ExitCode> {
-  const { signal } = context;
+  const { signal, screen } = context;
   if (flags.file === true || target === "-" || existsSync(target)) {
-    return report(context, responseOf(await verifyFile(target, signal)));
+    const found = await verifyFile(target, vouchersOf(flags), signal);
+    if (found.kind === "journal") return report(context, responseOf(found.verdict));
+    if (screen.json) screen.value(exportJson(found.verdict));
+    else for (const line of exportLines(found.verdict)) screen.line(line);
+    return found.verdict.isIntact ? 0 : 1;
+  }
+  if (flags.trustedKeys !== undefined || flags.head !== undefined) {
+    throw invalidArgument("FILE", "must be there: --trusted-keys and --head are for files");
   }
   return withClient(context, flags, async ({ client }) => report(context, await client.journal.verify(target, { signal })));
+}
+
+function vouchersOf({ trustedKeys, head }: VerifyFlags): Vouchers {
+  const trusted = trustedKeys === undefined ? undefined : parseTrustedKeys(readText(trustedKeys, "--trusted-keys"), nodeDigest);
+  return { trusted, kept: head === undefined ? undefined : readHeads(head, trusted) };
 }
 
 function report({ screen }: CommandContext, response: VerifyResponse): ExitCode {
