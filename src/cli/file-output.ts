@@ -5,7 +5,7 @@ import { rename, rm } from "node:fs/promises";
 import { Readable, type Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import * as zlib from "node:zlib";
-import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 
 /** Writes `pieces` to standard output. */
 export async function writeStdout(pieces: AsyncIterable<Uint8Array>): Promise<void> {
@@ -43,10 +43,8 @@ export async function writeFileWhole(path: string, pieces: AsyncIterable<Uint8Ar
     await rename(part, path);
   } catch (error) {
     await rm(part, { force: true });
-    throw (
-      thrown ??
-      (error instanceof HoldfastError ? error : invalidArgument("--output", "must name a file that can be written", { cause: error }))
-    );
+    if (thrown !== undefined) throw toHoldfastError(thrown);
+    throw error instanceof HoldfastError ? error : invalidArgument("--output", "must name a file that can be written", { cause: error });
   }
 }
 
