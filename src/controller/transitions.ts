@@ -47,8 +47,10 @@ export class Transitions {
       if (open === undefined) return "unchanged";
       if (executionId !== "" && executionId !== open.executionId) throw notTheOpenTurn();
       const turn = this.#context.running.get(session);
-      // A row that was read before the turn changed hands names another turn than the one that runs.
-      if (turn !== undefined) return turn.executionId === open.executionId ? cancelHere(turn, reason) : "again";
+      // One that runs here under another id has been superseded without knowing it yet, or began after the row was read: the
+      // append below takes the session from the one, and is refused by the head for the other.
+      const runsHere = turn !== undefined && (open.executionId === "" || open.executionId === turn.executionId);
+      if (runsHere) return cancelHere(turn, reason);
       return this.#append(row, closingEvents(row, reason, row.seed.identity, this.#context.clock), { takeOver: true });
     });
   }

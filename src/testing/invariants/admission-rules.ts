@@ -5,7 +5,8 @@
 
 import type { HostId, SessionUid } from "../../base/index.ts";
 import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
-import type { AppendOutcome, AppendRequest, RenewRequest, Writer } from "../../journal/index.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import type { AppendOutcome, AppendRequest, RenewRequest, SessionRow, Writer } from "../../journal/index.ts";
 
 /** What is known of a session. */
 interface Known {
@@ -96,6 +97,13 @@ export class AdmissionRules {
       else known.lease = { holder, untilMs: nowMs + leaseMs };
     }
     return lost;
+  }
+
+  /** The store was opened again: what nobody had been told of may be there or not. */
+  found(session: SessionUid, row: SessionRow | undefined): void {
+    if (row === undefined) return void this.#known.delete(session);
+    const deleted = row.projection.deletionState !== DeletionState.DELETION_ACTIVE;
+    this.#known.set(session, { fence: row.fence, lease: undefined, lastSeq: row.projection.lastSeq, deleted });
   }
 
   /** The store was opened again and no process holds anything any more. */

@@ -54,12 +54,17 @@ export class JournalMonitor {
     return this.#durable.get(session) ?? SEQ_NONE;
   }
 
-  /** Goes on with a store that was opened again on the same journals. */
-  reopened(journal: JournalStore): void {
+  /** Goes on with a store that was opened again on the same journals. What was read before must be there still. */
+  async reopened(journal: JournalStore): Promise<void> {
     this.#journal = journal;
     const tracked = [...this.#watches.keys()];
     this.#watches.clear();
-    for (const session of tracked) this.track(session);
+    for (const session of tracked) {
+      this.track(session);
+      this.#touched.add(session);
+      const row = await journal.get(session);
+      this.#durable.set(session, row?.projection.lastSeq ?? SEQ_NONE);
+    }
   }
 
   /** Reads what is new in every session that has changed since, and judges it. */
@@ -113,7 +118,7 @@ export class JournalMonitor {
     const row = await this.#journal.get(session);
     if (row === undefined) return;
     const evidence = this.of(session);
-    const isNew = evidence.records.length === 0;
+    const { lastSeq } = evidence;
     for await (const page of this.#journal.read({ session, fromSeq: (evidence.lastSeq + 1) as Seq })) {
       for (const record of page) this.#found(evidence.push(record));
     }
@@ -121,8 +126,11 @@ export class JournalMonitor {
       const what = `the row's last_seq is ${row.projection.lastSeq}, but no such record can be read`;
       this.#found([violation("I8", { session, seq: evidence.lastSeq }, what)]);
     }
+    if (row.projection.lastSeq < lastSeq) {
+      this.#found([violation("I8", { session, seq: row.projection.lastSeq }, `the journal ends here, and ${lastSeq} records were in it`)]);
+    }
     this.#found(evidence.rowViolations(row));
-    if (isNew) await this.#prefix(row, evidence);
+    if (lastSeq === 0) await this.#prefix(row, evidence);
   }
 
   async #prefix({ parent }: SessionRow, evidence: SessionEvidence): Promise<void> {

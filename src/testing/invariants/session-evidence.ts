@@ -130,3 +130,8 @@ export function hasItsInputs(evidence: SessionEvidence, startSeq: Seq): boolean 
   }
   return found === body.value.inputCount;
 }
+
+/** The seq of the start marker of a turn whose first record is at `seq`: on a cold session RESUME comes before it. */
+export function startSeqFrom(evidence: SessionEvidence, seq: number): number {
+  return evidence.at(seq)?.kind === EventKind.EVENT_LIFECYCLE ? seq + 1 : seq;
+}

@@ -3,7 +3,7 @@
 import type { Seq } from "../../base/index.ts";
 import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { Ledger, SeenReplay, SeenStream, Told } from "./ledger.ts";
-import { completionOf, hasItsInputs, type SessionEvidence } from "./session-evidence.ts";
+import { completionOf, hasItsInputs, startSeqFrom, type SessionEvidence } from "./session-evidence.ts";
 import { violation, type Violation } from "./violation.ts";
 import type { Journals } from "./writer-rules.ts";
 
@@ -31,7 +31,8 @@ export function streamViolations({ session, fromSeq, records }: SeenStream, jour
 
 function turnViolations(told: Told, journals: Journals): readonly Violation[] {
   const { session, seq, executionId } = told;
-  const event = journals.get(session)?.at(seq)?.event;
+  const evidence = journals.get(session);
+  const event = evidence?.at(told.kind === "begun" ? startSeqFrom(evidence, seq) : seq)?.event;
   const { body } = event ?? { body: undefined };
   const right =
     told.kind === "begun"
@@ -52,12 +53,11 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
     found.push(violation("I5", { session }, `turns end at ${ends.join()}, and those at ${checked.join()} were replayed`));
   for (const { startSeq, lastSeq, end, outcome } of checks) {
     const place = { session, seq: lastSeq };
-    if (evidence !== undefined && mustDiverge(evidence, startSeq, lastSeq, divergent)) {
-      if (outcome.kind === "same")
-        found.push(violation("I0", place, "a turn replays as it was, although its harness asked for something else"));
-      continue;
+    const asksAnew = evidence !== undefined && divergent.includes(harnessOf(evidence, startSeq));
+    if (asksAnew && outcome.kind === "same" && wasAnswered(evidence, startSeq, lastSeq)) {
+      found.push(violation("I0", place, "a turn replays as it was, although its harness asked for something else"));
     }
-    if (outcome.kind === "same") continue;
+    if (asksAnew || outcome.kind === "same") continue;
     if (outcome.kind === "diverged") {
       found.push(violation("I0", place, `a ${end} turn diverged at ${outcome.divergence.seq}: ${outcome.divergence.reason}`));
     } else if (evidence !== undefined && hasItsInputs(evidence, startSeq)) {
@@ -67,10 +67,13 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
   return found;
 }
 
-/** Whether the turn is one of a harness that never asks for the same twice, and it did ask a model, and was answered. */
-function mustDiverge(evidence: SessionEvidence, startSeq: Seq, lastSeq: Seq, divergent: readonly string[]): boolean {
+function harnessOf(evidence: SessionEvidence, startSeq: Seq): string {
   const start = evidence.at(startSeq)?.event.body;
-  if (start?.case !== "executionStart" || !divergent.includes(start.value.harness)) return false;
+  return start?.case === "executionStart" ? start.value.harness : "";
+}
+
+/** Whether the turn asked a model and was answered. */
+function wasAnswered(evidence: SessionEvidence, startSeq: Seq, lastSeq: Seq): boolean {
   const asked = evidence.records.slice(startSeq, lastSeq).find(({ event }) => event.body.case === "model");
   return asked !== undefined && completionOf(evidence, asked.seq) !== undefined;
 }

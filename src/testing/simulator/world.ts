@@ -5,6 +5,7 @@
 
 import { newSessionUid, type Clock, type Digest, type SessionUid } from "../../base/index.ts";
 import { DivergenceError, type ControllerLimits, type RunningTurn } from "../../controller/index.ts";
+import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import {
   acknowledgedViolations,
@@ -16,7 +17,7 @@ import {
   violation,
   type SessionEvidence,
 } from "../invariants.ts";
-import { hasItsInputs } from "../invariants/session-evidence.ts";
+import { hasItsInputs, startSeqFrom } from "../invariants/session-evidence.ts";
 import { testDigest } from "../ports.ts";
 import { wrongAnswer, wrongInterruption, type CallKind, type Given } from "./answers.ts";
 import { busyJournal } from "./busy-journal.ts";
@@ -35,6 +36,8 @@ export interface WorldOptions {
   readonly openJournal: (clock: Clock) => Promise<JournalStore>;
   /** Whether opening again finds what was there. Default false: a power cut takes the hosts only. */
   readonly survives?: boolean | undefined;
+  /** Another weather than the seed's. */
+  readonly weather?: Weather | undefined;
   /** Puts a fault between hosts and journal, to see that it is found. */
   readonly plant?: ((journal: JournalStore, clock: Clock) => JournalStore) | undefined;
   /** Called with each line of the trace. */
@@ -89,7 +92,8 @@ export class World {
     this.seed = options.seed;
     this.dice = new Dice(options.seed);
     this.#limits = limitsFrom(this.dice.branch());
-    this.weather = new Weather(this.dice.branch());
+    const weather = new Weather(this.dice.branch());
+    this.weather = options.weather ?? weather;
     this.time = time;
     this.#journal = opened.journal;
     this.#isBusy = opened.isBusy;
@@ -170,8 +174,9 @@ export class World {
     const opened = busyJournal(await this.#options.openJournal(this.time.clock));
     this.#journal = opened.journal;
     this.#isBusy = opened.isBusy;
-    this.monitor.reopened(opened.journal);
+    await this.monitor.reopened(opened.journal);
     this.rules.forgetLeases();
+    for (const session of this.sessions) this.rules.found(session, await opened.journal.get(session));
     this.note("the journal was opened again");
   }
 
@@ -194,7 +199,7 @@ export class World {
       existed: session === undefined || rules.has(session),
       lastSeq: session === undefined ? 0 : this.monitor.durableSeq(session),
       contested: session !== undefined && this.#isContested(session, host),
-      stuck: session !== undefined && this.isStuck(session, host.version),
+      sinceSeq: session === undefined ? 0 : this.of(session).lastSeq,
       appends: ledger.appends.length,
       calls: this.#callsOn(session).begun,
     };
@@ -220,7 +225,7 @@ export class World {
         contested: before.contested || this.#callsOn(session).begun > before.calls + 1 || changes > 0 || this.#isHeld(session),
         changes,
         deleted: session !== undefined && rules.isDeleted(session),
-        stuck: before.stuck || (session !== undefined && this.isStuck(session, host.version)),
+        stuck: session !== undefined && this.isStuck(session, host.version, before.sinceSeq),
         full: this.#limits.turnsRunningMax === TURNS_FEW,
       });
       const code = error instanceof Error && "code" in error ? String(error.code) : "?";
@@ -256,9 +261,10 @@ export class World {
     });
   }
 
-  /** The harness of the turn that begins at `startSeq`, and its version. */
+  /** The harness of the turn whose first record is at `startSeq`, and its version. */
   startOf(session: SessionUid, startSeq: number): { readonly harness: string; readonly harnessVersion: string } | undefined {
-    const body = this.of(session).at(startSeq)?.event.body;
+    const evidence = this.of(session);
+    const body = evidence.at(startSeqFrom(evidence, startSeq))?.event.body;
     return body?.case === "executionStart" ? body.value : undefined;
   }
 
@@ -266,12 +272,17 @@ export class World {
     return this.startOf(session, startSeq)?.harness ?? "";
   }
 
-  /** Whether the session's open turn may not go on at a host with `version` of its harnesses, as far as is known. */
-  isStuck(session: SessionUid, version: string): boolean {
+  /**
+   * Whether a turn that was open at some time since the journal ended at `sinceSeq` may not go on at a host with `version` of its
+   * harnesses, as far as is known.
+   */
+  isStuck(session: SessionUid, version: string, sinceSeq: number = this.of(session).lastSeq): boolean {
     const evidence = this.of(session);
-    const open = evidence.projections.at(-1)?.openTurn;
-    if (open === undefined) return false;
-    return this.startOf(session, open.startSeq)?.harnessVersion !== version || !hasItsInputs(evidence, open.startSeq);
+    const openThen = evidence.projections[sinceSeq]?.openTurn?.startSeq ?? sinceSeq + 1;
+    return evidence.records.slice(openThen - 1).some(({ seq, kind }) => {
+      if (kind !== EventKind.EVENT_EXECUTION_START) return false;
+      return this.startOf(session, seq)?.harnessVersion !== version || !hasItsInputs(evidence, seq);
+    });
   }
 
   /** Judges everything that is new since the last time. */
