@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { HoldfastError } from "../base/index.ts";
+import { TEST_CERT, TEST_KEY } from "../../e2e/support/certificate.ts";
 import { newKeyPair, signerOf } from "../node/index.ts";
 import { DEFAULT_CONFIG, readConfig, type Environment, type Flags } from "./config.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
@@ -57,8 +58,8 @@ describe("a server's configuration", () => {
 
   it("reads every setting", () => {
     const pair = newKeyPair();
-    const key = fileWith("KEY");
-    const cert = fileWith("CERT");
+    const key = fileWith(TEST_KEY);
+    const cert = fileWith(TEST_CERT);
     const env = {
       HOLDFAST_LISTEN: "[::1]:0",
       HOLDFAST_STORE: "memory",
@@ -81,7 +82,7 @@ describe("a server's configuration", () => {
       listen: { host: "::1", port: 0 },
       store: { kind: "memory" },
       defaults: { harness: "chat", model: "gpt-x" },
-      tls: { key: "KEY", cert: "CERT" },
+      tls: { key: TEST_KEY, cert: TEST_CERT },
       token: "sesame",
       signer: { publicKey: signerOf(pair.privatePem, "key").publicKey, sign: expect.any(Function) },
       openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
@@ -118,6 +119,16 @@ describe("a server's configuration", () => {
     expect(refusal({ tlsCert: "/cert" })).toBe("HOLDFAST_TLS_KEY: must be given with the certificate");
     expect(refusal({ tlsKey: "/key" })).toBe("HOLDFAST_TLS_CERT: must be given with the key");
     expect(refusal({ tlsKey: "/nowhere", tlsCert: "/nowhere" })).toBe("--tls-cert: must name a file that can be read");
+  });
+
+  it("is refused when the files for TLS hold something else, by the name of the wrong one", () => {
+    const [tlsCert, tlsKey, other] = [fileWith(TEST_CERT), fileWith(TEST_KEY), fileWith("no PEM")];
+    const strangersKey = fileWith(newKeyPair().privatePem);
+    expect(refusal({ tlsCert, tlsKey })).toBeUndefined();
+    expect(refusal({ tlsCert: other, tlsKey })).toBe("--tls-cert: must name a file with a certificate chain in PEM");
+    expect(refusal({ tlsCert: tlsKey, tlsKey })).toBe("--tls-cert: must name a file with a certificate chain in PEM");
+    expect(refusal({ tlsCert, tlsKey: other })).toBe("--tls-key: must name a file with a private key in PEM that is not encrypted");
+    expect(refusal({ tlsCert }, { HOLDFAST_TLS_KEY: strangersKey })).toBe("HOLDFAST_TLS_KEY: must be the private key of the certificate");
   });
 
   it("never repeats a secret, and takes no token that a header cannot hold", () => {

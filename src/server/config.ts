@@ -1,6 +1,8 @@
 /** A server's configuration, and how flags and environment become one. Pure but for the files that they name. */
 
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
 import { signerOf, type LogLevel } from "../node/index.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
@@ -129,7 +131,23 @@ function tlsOf(values: Values): ServerConfig["tls"] {
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined) throw values.wrong("tlsCert", "must be given with the key");
   if (key === undefined) throw values.wrong("tlsKey", "must be given with the certificate");
-  return { cert: values.file("tlsCert", cert), key: values.file("tlsKey", key) };
+  const tls = { cert: values.file("tlsCert", cert), key: values.file("tlsKey", key) };
+  mustBeUsable(values, "tlsCert", { cert: tls.cert }, "must name a file with a certificate chain in PEM");
+  mustBeUsable(values, "tlsKey", { key: tls.key }, "must name a file with a private key in PEM that is not encrypted");
+  // The certificate of the chain that is the server's own comes first. TLS itself would take a key of another kind.
+  if (!new X509Certificate(tls.cert).checkPrivateKey(createPrivateKey(tls.key))) {
+    throw values.wrong("tlsKey", "must be the private key of the certificate");
+  }
+  return tls;
+}
+
+/** Asks TLS itself, which would otherwise refuse only when the port is opened, without saying which file is wrong. */
+function mustBeUsable(values: Values, name: SettingName, options: SecureContextOptions, message: string): void {
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    throw values.wrong(name, message, error);
+  }
 }
 
 function tokenOf(values: Values): string | undefined {
