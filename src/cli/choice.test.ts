@@ -15,15 +15,15 @@ describe("the choice of a server", () => {
   });
 
   it("is the embedded server when that is asked for", async () => {
-    expect(await chooseServer("embedded", "b:2", notAsked)).toEqual({ kind: "embedded", note: "" });
-    expect(await chooseServer(undefined, "embedded", notAsked)).toEqual({ kind: "embedded", note: "" });
+    expect(await chooseServer("embedded", "b:2", notAsked)).toEqual({ kind: "embedded", found: undefined });
+    expect(await chooseServer(undefined, "embedded", notAsked)).toEqual({ kind: "embedded", found: undefined });
   });
 
   it("is otherwise a Holdfast server on the default port, else the embedded one", async () => {
     expect(await chooseServer(undefined, "", answers("holdfast"))).toEqual({ kind: "remote", address: DEFAULT_ADDRESS, serverFlag: "" });
-    expect(await chooseServer(undefined, undefined, answers("nobody"))).toMatchObject({ kind: "embedded" });
+    expect(await chooseServer(undefined, undefined, answers("nobody"))).toEqual({ kind: "embedded", found: "nobody" });
     const other = await chooseServer(undefined, undefined, answers("somebody-else"));
-    expect(other).toEqual({ kind: "embedded", note: `${DEFAULT_ADDRESS} is answered by something that is not Holdfast` });
+    expect(other).toEqual({ kind: "embedded", found: "somebody-else" });
   });
 });
 

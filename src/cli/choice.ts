@@ -15,8 +15,14 @@ export type ServerChoice =
       /** What a later command line needs to reach the same server: "" when it finds it by itself. */
       readonly serverFlag: string;
     }
-  /** `note`: what a person may want to know about it. */
-  | { readonly kind: "embedded"; readonly note: string };
+  | EmbeddedChoice;
+
+/** Nobody named a server, and none was found; or the embedded one was asked for. */
+export interface EmbeddedChoice {
+  readonly kind: "embedded";
+  /** What was found in place of a server at the default address; undefined when nobody looked. */
+  readonly found: "nobody" | "somebody-else" | undefined;
+}
 
 /** Chooses. `probe` is asked only when nobody named a server. */
 export async function chooseServer(
@@ -25,14 +31,8 @@ export async function chooseServer(
   probe: () => Promise<ProbeOutcome>,
 ): Promise<ServerChoice> {
   const named = flag ?? (variable === "" ? undefined : variable);
-  if (named === EMBEDDED) return { kind: "embedded", note: "" };
+  if (named === EMBEDDED) return { kind: "embedded", found: undefined };
   if (named !== undefined) return { kind: "remote", address: named, serverFlag: flag === undefined ? "" : ` --server ${named}` };
-  switch (await probe()) {
-    case "holdfast":
-      return { kind: "remote", address: DEFAULT_ADDRESS, serverFlag: "" };
-    case "somebody-else":
-      return { kind: "embedded", note: `${DEFAULT_ADDRESS} is answered by something that is not Holdfast` };
-    case "nobody":
-      return { kind: "embedded", note: `no server answers at ${DEFAULT_ADDRESS}` };
-  }
+  const found = await probe();
+  return found === "holdfast" ? { kind: "remote", address: DEFAULT_ADDRESS, serverFlag: "" } : { kind: "embedded", found };
 }

@@ -3,11 +3,13 @@
 import { createClient, type Client, type Transport } from "../client/index.ts";
 import { createNodeTransport } from "../client/node/index.ts";
 import { HoldfastError } from "../base/errors.ts";
-import { dataFolder, startEmbedded } from "./embedded.ts";
+import { systemClock } from "../node/index.ts";
+import { embeddingText, embedOrJoin } from "./embed-or-join.ts";
+import { dataFolder, startEmbedded, type EmbeddedServer } from "./embedded.ts";
 import type { ExitCode } from "./exit.ts";
 import { HintedError, type CommandContext } from "./perform.ts";
 import { chooseServer } from "./choice.ts";
-import { probe } from "./probe.ts";
+import { DEFAULT_ADDRESS, probe } from "./probe.ts";
 import type { Stop } from "./stop.ts";
 import { tokenOf } from "./token.ts";
 
@@ -33,10 +35,23 @@ export async function withClient(
   flags: { readonly server?: string | undefined },
   body: (connection: Connection) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  return withServer(context, flags, async ({ connect, embedded, serverFlag }) => {
+  return withServer(context, flags, clientBody(body));
+}
+
+/** The same for a command that only reads: where there is neither a server nor a data folder it throws NOT_FOUND and makes none. */
+export async function withReader(
+  context: CommandContext,
+  flags: { readonly server?: string | undefined },
+  body: (connection: Connection) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  return withServer(context, flags, clientBody(body), { onlyReads: true });
+}
+
+function clientBody(body: (connection: Connection) => Promise<ExitCode>): (server: Server) => Promise<ExitCode> {
+  return async ({ connect, embedded, serverFlag }) => {
     await using client = createClient({ transport: connect() });
     return await body({ client, embedded, serverFlag });
-  });
+  };
 }
 
 /** The chosen server, and how to open a transport to it; who opens one closes it. */
@@ -49,8 +64,9 @@ export async function withServer(
   context: CommandContext,
   flags: { readonly server?: string | undefined },
   body: (server: Server) => Promise<ExitCode>,
+  { onlyReads = false }: { readonly onlyReads?: boolean } = {},
 ): Promise<ExitCode> {
-  const server = await connectTo(context, flags.server);
+  const server = await connectTo(context, flags.server, onlyReads);
   const { address, token, embedded, serverFlag } = server;
   try {
     return await body({ connect: () => createNodeTransport({ address, token }), embedded, serverFlag });
@@ -61,13 +77,22 @@ export async function withServer(
   }
 }
 
-async function connectTo(context: CommandContext, flag: string | undefined): Promise<ChosenServer> {
+async function connectTo(context: CommandContext, flag: string | undefined, onlyReads: boolean): Promise<ChosenServer> {
   const token = tokenOf(process.env);
   const choice = await chooseServer(flag, process.env["HOLDFAST_SERVER"], probe);
   if (choice.kind === "remote") return remote(choice.address, token, choice.serverFlag);
-  if (choice.note !== "") context.screen.note(choice.note);
-  context.screen.note(`using an embedded server over ${dataFolder(process.env)}`);
-  const embedded = await startEmbedded(process.env, () => graceMsOf(context.stop));
+  const { screen, stop, signal } = context;
+  const folder = dataFolder(process.env);
+  const start = () => startEmbedded(process.env, () => graceMsOf(stop));
+  const result = await embedOrJoin({ choice, folder, onlyReads, start, probe, clock: systemClock, signal });
+  if (result.kind === "joined") return remote(DEFAULT_ADDRESS, token, "");
+  // Who asked for it knows; who did not must be told where the data goes.
+  if (choice.found === undefined) screen.note(embeddingText(choice, folder));
+  else screen.hint(embeddingText(choice, folder));
+  return embeddedAt(result.server);
+}
+
+function embeddedAt(embedded: EmbeddedServer): ChosenServer {
   return {
     address: embedded.address,
     token: undefined,

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { command, start, type CommandOptions, type RunningCommand } from "../../e2e/support/command.ts";
 import { startModelServer } from "../testing/model-server.ts";
@@ -54,6 +56,18 @@ describe("an embedded server", () => {
     ).toBe(0);
   });
 
+  it("is not there for a command that only reads, where there is nothing to read: no folder is made", async () => {
+    using folder = new TemporaryFolder();
+    const options = { cwd: folder.path, env: { HOLDFAST_SERVER: "embedded" } };
+    const readers = [["list"], ...["get", "replay", "verify", "tail", "tree", "export"].map((name) => [name, "nobody"])];
+    for (const args of readers) {
+      const refused = await command(args, options);
+      expect([args[0], refused.exitCode, refused.stdout]).toEqual([args[0], 3, ""]);
+      expect(refused.stderr).toMatch(/^holdfast: there is no journal at \.\/\.holdfast; .+\n.*HOLDFAST_DATA\n$/);
+    }
+    expect(existsSync(join(folder.path, ".holdfast"))).toBe(false);
+  });
+
   it("asks the model that the environment names", async () => {
     using folder = new TemporaryFolder();
     await using models = await startModelServer();
@@ -102,7 +116,7 @@ describe("an embedded server", () => {
     const server = await serve(folder.path);
     const refused = await command(["list"], embedded(folder));
     expect([refused.exitCode, refused.stdout]).toEqual([5, ""]);
-    expect(refused.stderr).toMatch(/^holdfast: data folder: another running process has it.*\n.*--server ADDRESS.*HOLDFAST_DATA.*\n$/);
+    expect(refused.stderr).toMatch(/^holdfast: data folder: another running process has it.*\nthe folder is \S+; .*--server ADDRESS.*HOLDFAST_DATA.*\n$/);
     expect((await command(["list", "--server", server.url], embedded(folder))).exitCode).toBe(0);
   });
 });

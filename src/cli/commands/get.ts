@@ -1,7 +1,7 @@
 /** `holdfast get` */
 
 import type { Command } from "commander";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import { sessionJson } from "../json.ts";
 import { sessionLines } from "../session-text.ts";
@@ -18,7 +18,7 @@ export function getCommand(): Command {
   ).argument("<uid>", "the session");
   return clientOptions(command, "the Session, on one line").action((uid: string, flags: ClientFlags) =>
     run(flags, (context) =>
-      withClient(context, flags, async ({ client }) => {
+      withReader(context, flags, async ({ client }) => {
         const { screen, signal } = context;
         const session = await client.sessions.get(uid, { signal });
         if (screen.json) screen.value(sessionJson(session));

@@ -3,7 +3,7 @@
 import { Option, type Command } from "commander";
 import type { Session } from "../../client/index.ts";
 import { natural } from "../arguments.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, optionOr, run, type ClientFlags } from "../define.ts";
 import { sessionJson } from "../json.ts";
 import { sessionTable } from "../session-text.ts";
@@ -27,7 +27,7 @@ export function listCommand(): Command {
 }
 
 const list: Parameters<typeof run<ListFlags>>[1] = (context, flags) =>
-  withClient(context, flags, async ({ client }) => {
+  withReader(context, flags, async ({ client }) => {
     const { screen, signal } = context;
     const limit = flags.limit === 0 ? Infinity : flags.limit;
     const sessions: Session[] = [];

@@ -3,7 +3,7 @@
 import { Option, type Command } from "commander";
 import { invalidArgument } from "../../base/errors.ts";
 import { natural, timeSince } from "../arguments.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, optionOr, run, type ClientFlags } from "../define.ts";
 import { recordJson } from "../json.ts";
 import { recordLine } from "../record-line.ts";
@@ -50,7 +50,7 @@ export function replayCommand(): Command {
     (uid: string | undefined, flags: ReplayFlags) =>
       run(flags, (context) => {
         refuseWrong(uid, flags);
-        return withClient(context, flags, async (connection) => {
+        return withReader(context, flags, async (connection) => {
           const { harness, project, since } = flags;
           if (flags.check === true) return checkReplays(context, connection, { uid, harness, project, since });
           const { screen, signal } = context;

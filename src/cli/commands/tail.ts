@@ -2,7 +2,7 @@
 
 import { Option, type Command } from "commander";
 import { natural } from "../arguments.ts";
-import { withClient, type Connection } from "../connect.ts";
+import { withReader, type Connection } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import type { ExitCode } from "../exit.ts";
 import { recordJson } from "../json.ts";
@@ -30,7 +30,7 @@ export function tailCommand(): Command {
     .addOption(new Option("--from <seq>", "the first record; one that is not there yet is waited for").argParser(natural).default(1))
     .addOption(new Option("--until <when>", "end by itself: at the present head, or once no turn is running").choices(["head", "idle"]));
   return clientOptions(command, "one LogRecord on each line").action((uid: string, flags: TailFlags) =>
-    run(flags, (context) => withClient(context, flags, (connection) => tail(context, connection, uid, flags))),
+    run(flags, (context) => withReader(context, flags, (connection) => tail(context, connection, uid, flags))),
   );
 }
 

@@ -3,7 +3,7 @@
 import { Option, type Command } from "commander";
 import { LineageResponseSchema } from "../../gen/holdfast/v1/lineage_pb.ts";
 import { natural } from "../arguments.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import { messageJson } from "../json.ts";
 import { treeLines } from "../tree-text.ts";
@@ -30,7 +30,7 @@ export function treeCommand(): Command {
     .addOption(new Option("--limit <n>", "how many sessions at most, up to 10000").argParser(natural).default(1_000));
   return clientOptions(command, "the LineageResponse, on one line").action((uid: string, flags: TreeFlags) =>
     run(flags, (context) =>
-      withClient(context, flags, async ({ client }) => {
+      withReader(context, flags, async ({ client }) => {
         const { screen, signal } = context;
         const family = await client.journal.lineage(uid, { rowsMax: flags.limit, signal });
         if (screen.json) {
