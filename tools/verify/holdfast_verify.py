@@ -7,16 +7,22 @@ A journal is the hash chain of one session's records. Each record's content_hash
 (RFC 8785) of its event, its seq and the content_hash before it. This program shares no code with the server that wrote the
 journal: it has a canonicaliser of its own, recomputes every hash and checks every link.
 
-Input is an export in proto3 JSON with the contract's own field names (snake_case), in one of three forms: JSON lines of
-LogRecords, a JSON array of them, or a JSON object that has them under "records". A forked session's export begins with the
-records that it shares with its parent, so it is a plain chain from seq 1.
+Input is one of two things, both in proto3 JSON with the contract's own field names (snake_case):
+
+A journal alone: JSON lines of LogRecords, a JSON array of them, or a JSON object that has them under "records". A forked session's
+journal begins with the records that it shares with its parent, so it is a plain chain from seq 1.
+
+An export (docs/export.md), as JSON lines: sessions with the records that each wrote itself, forks hanging on the records that they
+share, and the head of each session, which may be signed. With --trusted-keys every session must be signed by a key of the list:
+public keys in PEM (Ed25519), and ids of keys (16 to 64 hex digits of the SHA-256 of the key), one a line.
 
 What is hashed is the JSON as it is given. A record is therefore refused ("unreadable") where its JSON could say one thing to
 this program and another to a reader: a key that occurs twice, a number that its reader would round, a name or a type that is
 not the contract's, a default value that the pinned form leaves out.
 
-What the chain cannot tell: the fence of a record is outside the hash, and a journal that was cut short is intact as far as it
-goes. Give --head-seq or --head-hash, as the session or a later export has them, to find that out.
+What the chain cannot tell: the fence of a record is outside the hash, as are the facts of a session and what is kept beside
+records; and a journal that was cut short is intact as far as it goes. Give --head-seq or --head-hash, as the session or a later
+export has them, to find that out.
 
 Exit status: 0 every journal is intact, 1 one is broken, 2 an input cannot be read as a journal (or the command line is wrong).
 """
@@ -476,6 +482,386 @@ class Chain:
             self.fault("head", head_hash, self.hash)
 
 
+# --- Ed25519 (RFC 8032), for checking only: nothing here is secret, so nothing here need take the same time ---------------------
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ROOT = pow(2, (P - 1) // 4, P)
+SPKI_START = bytes.fromhex("302a300506032b6570032100")
+
+
+def point_of(data):
+    """The point that 32 bytes stand for, in extended coordinates; None where they stand for none."""
+    sign, y = data[31] >> 7, int.from_bytes(data, "little") & (2**255 - 1)
+    if y >= P:
+        return None
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P != 0:
+        x = x * ROOT % P
+    if (x * x - square) % P != 0 or (x == 0 and sign == 1):
+        return None
+    x = x if x & 1 == sign else P - x
+    return (x, y, 1, x * y % P)
+
+
+def point_sum(left, right):
+    a = (left[1] - left[0]) * (right[1] - right[0]) % P
+    b = (left[1] + left[0]) * (right[1] + right[0]) % P
+    c = 2 * left[3] * right[3] * D % P
+    d = 2 * left[2] * right[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return (e * f % P, g * h % P, f * g % P, e * h % P)
+
+
+def point_times(scalar, point):
+    total = (0, 1, 1, 0)
+    while scalar > 0:
+        if scalar & 1:
+            total = point_sum(total, point)
+        point = point_sum(point, point)
+        scalar >>= 1
+    return total
+
+
+def point_bytes(point):
+    inverse = pow(point[2], P - 2, P)
+    x, y = point[0] * inverse % P, point[1] * inverse % P
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+BASE = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def is_signature(spki, data, signature):
+    """Whether `signature` is that of `data` by the Ed25519 key `spki` (SubjectPublicKeyInfo in DER)."""
+    if len(spki) != 44 or not spki.startswith(SPKI_START) or len(signature) != 64:
+        return False
+    key, start, scalar = spki[12:], signature[:32], int.from_bytes(signature[32:], "little")
+    point = point_of(key)
+    if point is None or scalar >= ORDER:
+        return False
+    challenge = int.from_bytes(hashlib.sha512(start + key + data).digest(), "little") % ORDER
+    negative = (P - point[0], point[1], 1, P - point[3])
+    return point_bytes(point_sum(point_times(scalar, BASE), point_times(challenge, negative))) == start
+
+
+# --- Exports ----------------------------------------------------------------------------------------------------------------
+
+KEY_ID_DIGITS = 16
+SESSION = Message(
+    {
+        **strings("harness", "model", "parent_uid"),
+        "metadata": Message({**strings("project", "name", "uid"), "create_time": timestamp}),
+        "last_seq": int64,
+        "fork_seq": int64,
+        "identity": Message(strings("principal", "issuer", "subject")),
+        "origin": Message({**strings("source", "subject", "uri"), "attributes": string_map}),
+        "labels": string_map,
+        "annotations": string_map,
+    }
+)
+HEAD_FIELDS = {
+    **strings("session", "content_hash", "key_id"),
+    "seq": int64,
+    "time": timestamp,
+    "public_key": populated_bytes,
+    "signature": populated_bytes,
+}
+
+
+class TrustedKeys:
+    """Public keys in PEM and ids of keys. Nothing of the list is repeated in a message."""
+
+    PEM = re.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----")
+
+    def __init__(self, text):
+        self.starts = []
+        lines = self.PEM.sub(self.take_pem, text)
+        for line in lines.split("\n"):
+            line = line.strip()
+            if line == "" or line.startswith("#"):
+                continue
+            if not re.match(r"[0-9a-fA-F]{%d,64}\Z" % KEY_ID_DIGITS, line, re.ASCII):
+                raise NotAJournal("the trusted keys must be public keys in PEM and ids of %d to 64 hex digits" % KEY_ID_DIGITS)
+            self.starts.append(line.lower())
+        if not self.starts:
+            raise NotAJournal("the list of trusted keys is empty")
+
+    def take_pem(self, match):
+        if match.group(1) != "PUBLIC KEY":
+            raise NotAJournal("the trusted keys must be public keys in PEM and ids of %d to 64 hex digits" % KEY_ID_DIGITS)
+        self.starts.append(hashlib.sha256(base64.b64decode(match.group(2))).hexdigest())
+        return ""
+
+    def trusts(self, fingerprint):
+        return any(fingerprint.startswith(start) for start in self.starts)
+
+
+class Session:
+    """A session of an export: its facts, and its chain as far as it was read."""
+
+    def __init__(self, members, index):
+        SESSION(members.get("session"), "session")
+        if "prefix_only" in members:
+            boolean(members["prefix_only"], "prefix_only")
+        facts = dict(members["session"])
+        self.index = index
+        self.uid = dict(facts.get("metadata", ())).get("uid", "")
+        self.last_seq = int(facts.get("last_seq", "0"))
+        self.parent = facts.get("parent_uid", "")
+        self.fork_seq = int(facts.get("fork_seq", "0"))
+        self.prefix_only = "prefix_only" in members
+        if self.uid == "" or (self.parent == "") != (self.fork_seq == 0):
+            raise Refused("session must have a uid, and parent_uid and fork_seq both or neither")
+        self.inherited = min(self.fork_seq, self.last_seq)
+        self.chain = None
+        self.records = 0
+        self.named = None
+        self.may_have_aside = False
+
+
+class Export:
+    """Checks the items of an export in order. What stands in no place where it may stand ends the reading."""
+
+    def __init__(self, trusted):
+        self.trusted = trusted
+        self.stage = "start"
+        self.items = 0
+        self.records = 0
+        self.sessions = []
+        self.by_uid = {}
+        self.fork_seqs = {}
+        self.hashes = {}
+        self.next = 0
+        self.current = None
+        self.faults = []
+        self.signed_by = {}
+
+    def fault(self, kind, session, message):
+        self.faults.append({"kind": kind, "session": None if session is None else session.uid, "message": message})
+
+    def push(self, value):
+        self.items += 1
+        members = as_dict(value, "item %d" % self.items)
+        kind = members.pop("kind", None)
+        handlers = {"header": self.header, "session": self.session, "end": self.end}
+        handlers.update(record=self.record, aside=self.aside, head=self.head)
+        if not isinstance(kind, str) or kind not in handlers:
+            raise Refused("item %d is of no kind that an export has" % self.items)
+        if self.stage == "end":
+            raise Refused("item %d follows the end" % self.items)
+        if (kind == "header") != (self.stage == "start"):
+            raise Refused("item %d is out of its place" % self.items)
+        handlers[kind](members)
+
+    def only(self, members, *names):
+        if sorted(members) != sorted(names):
+            raise Refused("item %d must have these fields and no others: %s" % (self.items, ", ".join(names)))
+
+    def header(self, members):
+        self.only(members, "format", "version")
+        is_number = isinstance(members["version"], Number)
+        if members["format"] != "holdfast.export" or not is_number or members["version"] != "1":
+            raise Refused("it is an export of another format or version")
+        self.stage = "sessions"
+
+    def session(self, members):
+        if self.stage != "sessions":
+            raise Refused("item %d is a session behind records" % self.items)
+        if any(name not in ("session", "prefix_only") for name in members):
+            raise Refused("item %d has a field that a session does not have" % self.items)
+        session = Session(members, len(self.sessions))
+        if session.uid in self.by_uid:
+            raise Refused("session %s is there twice" % shown(session.uid))
+        if session.parent != "":
+            parent = self.by_uid.get(session.parent)
+            if parent is None or not 1 <= session.inherited <= parent.last_seq:
+                raise Refused("session %s is a fork of what is not there" % shown(session.uid))
+            if not session.prefix_only and session.inherited != session.fork_seq:
+                raise Refused("session %s ends before its own first record" % shown(session.uid))
+            self.fork_seqs.setdefault(self.owner_of(session.parent, session.inherited), set()).add(session.inherited)
+        self.sessions.append(session)
+        self.by_uid[session.uid] = session
+
+    def owner_of(self, uid, seq):
+        """The session of the line from `uid` up that wrote the record at `seq`."""
+        while self.by_uid[uid].parent != "" and seq <= self.by_uid[uid].fork_seq:
+            uid = self.by_uid[uid].parent
+        return uid
+
+    def at(self, uid):
+        session = self.by_uid.get(uid) if isinstance(uid, str) and not isinstance(uid, Number) else None
+        if session is None:
+            raise Refused("item %d belongs to no session of this export" % self.items)
+        if session.index + 1 < self.next:
+            raise Refused("item %d belongs to a session that is over" % self.items)
+        self.stage = "records"
+        while self.current is None or self.current.index < session.index:
+            self.advance()
+        if session.named is not None:
+            raise Refused("item %d follows the head of its session" % self.items)
+        return session
+
+    def advance(self):
+        self.close()
+        session = self.sessions[self.next]
+        self.next += 1
+        self.current = session
+        session.chain = Chain()
+        session.chain.seq = session.inherited
+        if session.parent == "":
+            return
+        known = self.hashes.get((self.owner_of(session.parent, session.inherited), session.inherited))
+        if known is None:
+            session.chain = None
+        else:
+            session.chain.hash = known
+
+    def record(self, members):
+        if "log_record" in members:
+            # The bytes of another writer: what they say is the record, which is what is hashed.
+            any_bytes(members.pop("log_record"), "log_record")
+        self.only(members, "session", "record")
+        session = self.at(members["session"])
+        self.records += 1
+        session.records += 1
+        session.may_have_aside = True
+        chain = session.chain
+        if chain is None:
+            return
+        chain.push(members["record"])
+        if not chain.faults and chain.seq in self.fork_seqs.get(session.uid, ()):
+            self.hashes[(session.uid, chain.seq)] = chain.hash
+
+    def aside(self, members):
+        self.only(members, "session", "seq", "data")
+        any_int64(members["seq"], "seq")
+        any_bytes(members["data"], "data")
+        session = self.at(members["session"])
+        if not session.may_have_aside or int(members["seq"]) != session.inherited + session.records:
+            raise Refused("item %d must stand behind the record that it is beside" % self.items)
+        session.may_have_aside = False
+
+    def head(self, members):
+        for name, held in members.items():
+            if name not in HEAD_FIELDS:
+                raise Refused("item %d has a field that a head does not have" % self.items)
+            HEAD_FIELDS[name](held, name)
+        session = self.at(members.get("session"))
+        if session.prefix_only:
+            raise Refused("item %d is the head of a session of which only a prefix is here" % self.items)
+        session.named = members
+
+    def close(self):
+        session = self.current
+        if session is None:
+            return
+        self.current = None
+        last = session.inherited + session.records
+        chain = session.chain
+        if chain is None:
+            self.fault("chain", session, "its parent's record %d is not right, so nothing can be said of its own" % session.inherited)
+        elif chain.faults:
+            for found in chain.faults:
+                message = "record %d breaks the chain: %s: expected %s, found %s"
+                details = (found["seq"], found["kind"], found["expected"], found["found"])
+                self.fault("chain", session, message % details)
+        elif last > session.last_seq:
+            self.fault("chain", session, "it has records after %d, which is to be its last" % session.last_seq)
+        elif last < session.last_seq:
+            self.fault("truncated", session, "%s missing" % span(last + 1, session.last_seq))
+        if not session.prefix_only:
+            self.check_head(session, last)
+
+    def check_head(self, session, last):
+        named = session.named
+        if named is None:
+            self.fault("truncated", session, "its head is missing")
+            return
+        seq = int(named.get("seq", "0"))
+        if seq > last:
+            self.fault("truncated", session, "%s missing: the head is record %d" % (span(last + 1, seq), seq))
+        elif seq < last:
+            self.fault("outdated", session, "the head is record %d, older than the last one, %d" % (seq, last))
+        elif session.chain is not None and not session.chain.faults and named.get("content_hash", "") != session.chain.hash:
+            self.fault("rebuilt", session, "record %d is not the one that the head names: the chain was built anew" % last)
+        self.check_signature(session, named)
+
+    def check_signature(self, session, named):
+        if "signature" not in named:
+            if any(name in named for name in ("time", "key_id", "public_key")):
+                self.fault("forged", session, "its head has a part of a signature")
+            elif self.trusted is not None:
+                self.fault("unsigned", session, "its head has no signature")
+            return
+        key = base64.b64decode(named.get("public_key", ""))
+        fingerprint = hashlib.sha256(key).hexdigest()
+        texts = {name: canonical_text(named.get(name, "")) for name in ("session", "content_hash", "time")}
+        texts.update(seq=canonical_text(named.get("seq", "0")), type=canonical_text("holdfast.v1.SignedHead"))
+        data = canonical_members(texts).encode("utf-8")
+        is_named = named.get("key_id") == fingerprint[:KEY_ID_DIGITS] and "time" in named
+        if not is_named or not is_signature(key, data, base64.b64decode(named["signature"])):
+            self.fault("forged", session, "the signature of its head is not that of the key that it names")
+            return
+        self.signed_by[session.uid] = fingerprint
+        if self.trusted is not None and not self.trusted.trusts(fingerprint):
+            self.fault("untrusted", session, "its head is signed by the key %s, which is not trusted" % fingerprint[:KEY_ID_DIGITS])
+
+    def end(self, members):
+        self.only(members, "sessions", "records")
+        for name in ("sessions", "records"):
+            any_int64(members[name], name)
+        while self.next < len(self.sessions):
+            self.advance()
+        self.close()
+        if members["sessions"] != str(len(self.sessions)) or members["records"] != str(self.records):
+            raise Refused("its end counts other sessions or records than there are")
+        self.stage = "end"
+
+    def finish(self):
+        if self.stage == "end":
+            return
+        while self.next < len(self.sessions):
+            self.advance()
+        self.close()
+        raise Refused("it is cut off: its end is missing")
+
+
+def span(first, last):
+    return "record %d is" % first if first >= last else "records %d to %d are" % (first, last)
+
+
+def is_export(text):
+    try:
+        first = parse_json(text.lstrip().split("\n", 1)[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, Pairs) and any(key == "kind" for key, _ in first)
+
+
+def verify_export(path, text, trusted):
+    """The report on one export."""
+    export = Export(trusted)
+    try:
+        for value in lines_of(text):
+            export.push(value)
+        export.finish()
+    except (Refused, NotAJournal, RecursionError) as error:
+        message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        export.fault("format", None, message)
+    sessions = []
+    for session in export.sessions:
+        chain = session.chain
+        head = {"seq": 0, "hash": ""} if chain is None else {"seq": chain.seq, "hash": chain.hash}
+        report = {"uid": session.uid, "prefix_only": session.prefix_only, "records": session.records, "head": head}
+        report["signed_by"] = export.signed_by.get(session.uid)
+        sessions.append(report)
+    verdict = "broken" if export.faults else "intact"
+    return {"file": path, "verdict": verdict, "records": export.records, "sessions": sessions, "faults": export.faults}
+
+
 # --- The input --------------------------------------------------------------------------------------------------------------
 
 
@@ -527,11 +913,18 @@ def lines_of(text):
             raise NotAJournal("line %d is no JSON" % number)
 
 
-def verify(path, head_seq, head_hash):
-    """The report on one journal."""
+def verify(path, head_seq, head_hash, trusted):
+    """The report on one journal or export."""
     chain = Chain()
     try:
-        for record in records_of(read_text(path)):
+        text = read_text(path)
+        if is_export(text):
+            if head_seq is not None or head_hash is not None:
+                raise NotAJournal("--head-seq and --head-hash are about a journal alone, and this is an export")
+            return verify_export(path, text, trusted)
+        if trusted is not None:
+            raise NotAJournal("it is no export, so it has no head that could be signed")
+        for record in records_of(text):
             chain.push(record)
         if chain.records == 0 and head_seq is None and head_hash is None:
             raise NotAJournal("it holds no record")
@@ -555,10 +948,21 @@ def print_report(report, out):
         print("%s: UNREADABLE: %s" % (name, report["reason"]), file=out)
     elif report["verdict"] == "broken":
         print("%s: BROKEN: %s" % (name, count(len(report["faults"]), "fault")), file=out)
+    elif "sessions" in report:
+        sizes = (count(report["records"], "record"), count(len(report["sessions"]), "session"))
+        print("%s: intact: %s in %s" % ((name,) + sizes), file=out)
+        for session in report["sessions"]:
+            signed = "" if session["signed_by"] is None else ", signed by %s" % session["signed_by"][:KEY_ID_DIGITS]
+            what = "prefix" if session["prefix_only"] else "head"
+            print("  %s: %s %d %s%s" % (shown(session["uid"]), what, session["head"]["seq"], session["head"]["hash"], signed), file=out)
     else:
         head = report["head"]
         print("%s: intact: %s, head %d %s" % (name, count(report["records"], "record"), head["seq"], head["hash"]), file=out)
     for fault in report["faults"][:FAULTS_SHOWN_MAX]:
+        if "message" in fault:
+            whose = "" if fault["session"] is None else shown(fault["session"]) + ": "
+            print("  %s%s: %s" % (whose, fault["kind"], shown(fault["message"])), file=out)
+            continue
         place = "end" if fault["kind"] == "head" else "record %d (seq %d)" % (fault["record"], fault["seq"])
         expected, found = shown(fault["expected"]), shown(fault["found"])
         print("  %s: %s: expected %s, found %s" % (place, fault["kind"], expected, found), file=out)
@@ -572,11 +976,12 @@ def count(number, name):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
-        prog="holdfast_verify.py", description="Verify exported agent-session journals.", epilog="Exit: 0 intact, 1 broken, 2 unreadable."
+        prog="holdfast_verify.py", description="Verify agent-session journals and exports of them.", epilog="Exit: 0 intact, 1 broken, 2 unreadable."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help='an export; "-" is standard input')
     parser.add_argument("--head-seq", type=int, metavar="N", help="the seq that the last record must have")
     parser.add_argument("--head-hash", metavar="H", help="the content_hash that the last record must have")
+    parser.add_argument("--trusted-keys", metavar="FILE", help="keys, one of which must have signed every session of an export")
     parser.add_argument("--json", action="store_true", help="print one JSON object a file instead of text")
     options = parser.parse_args(arguments)
     if len(options.files) > 1 and (options.head_seq is not None or options.head_hash is not None):
@@ -584,8 +989,12 @@ def main(arguments=None):
     # Whatever a journal holds, telling about it must not fail on a terminal that cannot show it.
     sys.stdout.reconfigure(errors="backslashreplace")
     status = INTACT
+    try:
+        trusted = None if options.trusted_keys is None else TrustedKeys(read_text(options.trusted_keys))
+    except (NotAJournal, ValueError) as error:
+        parser.error("--trusted-keys: %s" % (error if isinstance(error, NotAJournal) else "it holds a key that is no base64"))
     for path in options.files:
-        report = verify(path, options.head_seq, options.head_hash)
+        report = verify(path, options.head_seq, options.head_hash, trusted)
         if options.json:
             print(json.dumps(report))
         else:
