@@ -5,7 +5,7 @@ import { ArchiveDecoder, ArchiveVerifier, createArchiveEncoder, type ArchiveForm
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { Client } from "../../client/index.ts";
 import { nodeDigest, nodeSignatures } from "../../node/index.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, optionOr, run, type ClientFlags } from "../define.ts";
 import type { ExitCode } from "../exit.ts";
 import { writeFileWhole, writeStdout } from "../file-output.ts";
@@ -40,7 +40,7 @@ export function exportCommand(): Command {
     )
     .addOption(optionOr("-o, --output <file>", "the file; .gz or .zst at its end compresses it", "standard output"));
   return clientOptions(command, "what was written, on one line; it needs --output").action((uid: string, flags: ExportFlags) =>
-    run(flags, (context) => withClient(context, flags, ({ client }) => exportTo(context, client, uid, flags))),
+    run(flags, (context) => withReader(context, flags, ({ client }) => exportTo(context, client, uid, flags))),
   );
 }
 

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { SignedHeadSchema } from "../../gen/holdfast/v1/export_pb.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import { messageJson } from "../json.ts";
 import { plainLine } from "../plain.ts";
@@ -18,7 +18,7 @@ export function headCommand(): Command {
   ).argument("<uid>", "the session");
   return clientOptions(command, "the SignedHead, on one line").action((uid: string, flags: ClientFlags) =>
     run(flags, (context) =>
-      withClient(context, flags, async ({ client }) => {
+      withReader(context, flags, async ({ client }) => {
         const { screen, signal } = context;
         const head = await client.journal.signHead(uid, { signal });
         if (screen.json) screen.value(messageJson(SignedHeadSchema, head));

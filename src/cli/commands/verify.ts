@@ -7,7 +7,7 @@ import { parseTrustedKeys } from "../../archive/index.ts";
 import { invalidArgument } from "../../base/errors.ts";
 import { nodeDigest } from "../../node/index.ts";
 import { verifyFile, type Vouchers } from "../chain-file.ts";
-import { withClient } from "../connect.ts";
+import { withReader } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import type { ExitCode } from "../exit.ts";
 import { exportJson, exportLines } from "../export-text.ts";
@@ -62,7 +62,7 @@ async function verify(context: CommandContext, target: string, flags: VerifyFlag
   if (flags.trustedKeys !== undefined || flags.head !== undefined) {
     throw invalidArgument("FILE", "must be there: --trusted-keys and --head are for files");
   }
-  return withClient(context, flags, async ({ client }) => report(context, await client.journal.verify(target, { signal })));
+  return withReader(context, flags, async ({ client }) => report(context, await client.journal.verify(target, { signal })));
 }
 
 function vouchersOf({ trustedKeys, head }: VerifyFlags): Vouchers {
