@@ -112,6 +112,6 @@ function endOf(item: StreamItem): string | undefined {
 }
 
 function sayDetached({ screen }: CommandContext, { embedded, serverFlag }: Connection, uid: string, lastSeq: bigint): void {
-  if (embedded) screen.hint(`the turn ends with the embedded server; go on with: holdfast resume ${uid}`);
-  else screen.hint(`detached; the turn goes on. pick it up with: holdfast tail ${uid} --from ${lastSeq + 1n}${serverFlag}`);
+  if (embedded) screen.pickUp(`the turn is interrupted, since its server was in this process; let it go on with: holdfast resume ${uid}`);
+  else screen.pickUp(`detached; the turn goes on. pick it up with: holdfast tail ${uid} --from ${lastSeq + 1n}${serverFlag}`);
 }

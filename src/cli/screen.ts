@@ -63,6 +63,11 @@ export class Screen {
     if (!this.json) this.#stderr.write(`${text}\n`);
   }
 
+  /** How to go on with what the command leaves behind: a script needs that as much as a person does. */
+  pickUp(text: string): void {
+    this.#stderr.write(this.json ? `${JSON.stringify({ hint: text })}\n` : `${text}\n`);
+  }
+
   /** An error, with what can be done about it. */
   error(error: HoldfastError, hint?: string): void {
     if (this.json) {

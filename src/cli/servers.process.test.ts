@@ -77,7 +77,7 @@ describe("an embedded server", () => {
     expect([ran.exitCode, models.requests[0]?.json]).toMatchObject([0, { model: "gpt-x" }]);
   });
 
-  it("ends its turn at Ctrl-C, says so, and the next turn works", async () => {
+  it("leaves its turn interrupted at Ctrl-C and says how it goes on; it does", async () => {
     using folder = new TemporaryFolder();
     await using models = await startModelServer();
     models.script({ kind: "silence" });
@@ -89,11 +89,29 @@ describe("an embedded server", () => {
     const uid = uidIn(left.stdout);
     expect([left.exitCode, left.stderr]).toEqual([
       130,
-      `the turn ends with the embedded server; go on with: holdfast exec --session ${uid} --input …\n`,
+      `the turn is interrupted, since its server was in this process; let it go on with: holdfast resume ${uid}\n`,
     ]);
     expect((await command(["list"], { env })).stdout).toContain(`${uid}  awaiting `);
-    const next = await command(["exec", "--session", uid, "--input", "again"], { env });
-    expect([next.exitCode, next.stdout]).toEqual([0, expect.stringContaining("OUTPUT            re: again\n")]);
+    models.script({ kind: "silence" });
+    const again = start(["resume", uid, "--json"], { env });
+    await models.request(1);
+    again.child.kill("SIGINT");
+    const leftAgain = await again.result;
+    expect([leftAgain.exitCode, JSON.parse(leftAgain.stderr)]).toEqual([130, { hint: expect.stringContaining(`holdfast resume ${uid}`) }]);
+    const resumed = await command(["resume", uid], { env });
+    expect([resumed.exitCode, resumed.stdout]).toEqual([0, expect.stringContaining("OUTPUT            re: hello\n")]);
+  });
+
+  it("says at Ctrl-C how its turn goes on with --json, too", async () => {
+    using folder = new TemporaryFolder();
+    await using models = await startModelServer();
+    models.script({ kind: "silence" });
+    const env = { ...embedded(folder).env, OPENAI_BASE_URL: models.openAiBaseUrl, OPENAI_API_KEY: "sk-test" };
+    const running = start(["exec", "--json", "--harness", "chat", "--model", "gpt-x", "--input", "hello"], { env });
+    await running.said("EVENT_MODEL_CALL");
+    running.child.kill("SIGINT");
+    const { exitCode, stderr } = await running.result;
+    expect([exitCode, JSON.parse(stderr)]).toEqual([130, { hint: expect.stringMatching(/holdfast resume [0-9a-f-]{36}$/) }]);
   });
 
   it("finishes the turn whose output nobody reads any more", async () => {

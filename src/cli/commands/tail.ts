@@ -52,6 +52,6 @@ async function tail(
     return 0;
   } finally {
     printer.close();
-    if (stop.leaving) screen.hint(`go on with: holdfast tail ${uid} --from ${nextSeq}${serverFlag}`);
+    if (stop.leaving) screen.pickUp(`go on with: holdfast tail ${uid} --from ${nextSeq}${serverFlag}`);
   }
 }
