@@ -139,17 +139,17 @@ async function live(world: World, weather: Deadly, shape: TurnShape): Promise<vo
   const client = new SweepClient(world, world.startHost());
   const drive = shape.drive ?? ((of) => of.exec(["c1"]));
   let isDone = false;
-  let fault: unknown;
+  let fault: { readonly cause: unknown } | undefined;
   void client
     .create(shape.harness)
     .then(() => drive(client))
     .then(
       () => (isDone = true),
-      (error: unknown) => (fault = error),
+      (cause: unknown) => (fault = { cause }),
     );
   for (let step = 0; step < STEPS_MAX && !isDone && !weather.died; step++) {
     await world.time.elapse(STEP_MS);
-    if (fault !== undefined && !weather.died) throw fault;
+    if (fault !== undefined && !weather.died) throw new CrashFailure(`${shape.name}: its client failed`, fault);
   }
   await world.time.settle();
   if (!isDone && !weather.died) throw new CrashFailure(`${shape.name}: it takes for ever`);
