@@ -139,6 +139,8 @@ describe("holdfast replay and verify", () => {
     const lines = (await ask("replay", uid, "--json")).stdout.trim().split("\n");
     const verified = await command(["verify", "-"], { stdin: tamper(lines).join("\n") });
     expect([verified.exitCode, verified.stdout.split("\n")[0]]).toEqual([1, `broken  ${finding}`]);
+    const asJson = await command(["verify", "-", "--json"], { stdin: tamper(lines).join("\n") });
+    expect([asJson.exitCode, JSON.parse(asJson.stdout)]).toMatchObject([1, { intact: false, fault: { kind: expect.any(String) as string } }]);
   });
 
   it("say when there is nothing to verify", async () => {
@@ -147,6 +149,13 @@ describe("holdfast replay and verify", () => {
       exitCode: 2,
       stderr: "holdfast: FILE: must be a file that can be read\n",
     });
+    for (const target of ["nosuch.jsonl", "folder/nosuch"]) {
+      expect(await ask("verify", target)).toEqual({
+        exitCode: 3,
+        stdout: "",
+        stderr: "holdfast: uid-or-file: there is no such file, and no such session\n",
+      });
+    }
   });
 });
 

@@ -10,6 +10,11 @@ export function messageJson<Desc extends DescMessage>(schema: Desc, message: Mes
   return toJson(schema, message, { useProtoFieldName: true });
 }
 
+/** The same with the fields that have their default value: a verdict must say `false`, and not by leaving it out. */
+export function explicitJson<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): JsonValue {
+  return toJson(schema, message, { useProtoFieldName: true, alwaysEmitImplicit: true });
+}
+
 export function sessionJson(session: Session): JsonValue {
   return messageJson(SessionSchema, session);
 }

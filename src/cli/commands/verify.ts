@@ -4,7 +4,7 @@ import { Option, type Command } from "commander";
 import { existsSync } from "node:fs";
 import { ChainFault_Kind, VerifyResponseSchema, type VerifyResponse } from "../../gen/holdfast/v1/journal_pb.ts";
 import { parseTrustedKeys } from "../../archive/index.ts";
-import { invalidArgument } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { nodeDigest } from "../../node/index.ts";
 import { verifyFile, type Vouchers } from "../chain-file.ts";
 import { withReader } from "../connect.ts";
@@ -12,7 +12,7 @@ import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import type { ExitCode } from "../exit.ts";
 import { exportJson, exportLines } from "../export-text.ts";
 import { readHeads, readText } from "../head-file.ts";
-import { messageJson } from "../json.ts";
+import { explicitJson } from "../json.ts";
 import type { CommandContext } from "../perform.ts";
 import { plainLine } from "../plain.ts";
 import { responseOf } from "../verdict.ts";
@@ -62,7 +62,17 @@ async function verify(context: CommandContext, target: string, flags: VerifyFlag
   if (flags.trustedKeys !== undefined || flags.head !== undefined) {
     throw invalidArgument("FILE", "must be there: --trusted-keys and --head are for files");
   }
-  return withReader(context, flags, async ({ client }) => report(context, await client.journal.verify(target, { signal })));
+  try {
+    return await withReader(context, flags, async ({ client }) => report(context, await client.journal.verify(target, { signal })));
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== "not_found" || !looksLikeFile(target)) throw error;
+    throw new HoldfastError("not_found", "uid-or-file: there is no such file, and no such session", { cause: error });
+  }
+}
+
+/** Whether a person who wrote this meant a file: it has a folder or an extension. */
+function looksLikeFile(target: string): boolean {
+  return /[/\\]|\.\w{1,8}$/.test(target);
 }
 
 function vouchersOf({ trustedKeys, head }: VerifyFlags): Vouchers {
@@ -71,7 +81,7 @@ function vouchersOf({ trustedKeys, head }: VerifyFlags): Vouchers {
 }
 
 function report({ screen }: CommandContext, response: VerifyResponse): ExitCode {
-  if (screen.json) screen.value(messageJson(VerifyResponseSchema, response));
+  if (screen.json) screen.value(explicitJson(VerifyResponseSchema, response));
   else for (const line of verdictLines(response)) screen.line(line);
   return response.intact ? 0 : 1;
 }
