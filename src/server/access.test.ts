@@ -39,6 +39,13 @@ describe("the bearer token", () => {
     }
   });
 
+  it("says whether there was no token, none that can be read, or the wrong one", () => {
+    const authenticate = authenticateBy("sesame", nodeDigest);
+    expect(() => authenticate(undefined)).toThrow("authorization: no token was given");
+    expect(() => authenticate("sesame")).toThrow("authorization: must be: Bearer, a space and the server's token");
+    expect(() => authenticate("Bearer other")).toThrow("authorization: is not the server's token");
+  });
+
   it("keeps everybody else out, without repeating what they said", () => {
     const authenticate = authenticateBy("sesame", nodeDigest);
     const wrong = [
