@@ -163,6 +163,8 @@ async function stream(
   let lastSeq = 0;
   const encode = (item: StreamItem): SseEvent => {
     if (item.kind === "record") lastSeq = item.record.seq;
+    // A cursor past the head gets no record: the head is then what the session says.
+    else if (item.kind === "session") lastSeq = Math.max(lastSeq, Number(item.session.lastSeq));
     return eventOf(item);
   };
   const endData = () => ({ last_seq: String(lastSeq) });

@@ -127,6 +127,8 @@ describe("REST over the real services", () => {
     const before = await events(await follow({}), (_, data) => data["seq"] === "2");
     expect(names(before)).toEqual(["session", "record 1", "record 2"]);
     expect(names(await events(await follow({}, "?until=head")))).toEqual(["session", "record 1", "record 2", "end"]);
+    const pastHead = await events(await follow({}, "?from_seq=40&until=head"));
+    expect([names(pastHead), pastHead.at(-1)![2]]).toEqual([["session", "end"], { last_seq: "2" }]);
     const after = events(await follow({ "last-event-id": "2" }, "?until=idle"));
     goOn.resolve();
     expect(names(await after)).toEqual(["session", "record 3", "record 4", "end"]);
