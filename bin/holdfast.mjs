@@ -22,12 +22,16 @@ function isNodeTooOld() {
   return parts[1] < NODE_NEEDED[1];
 }
 
-/* Node 22 calls node:sqlite experimental, once a process. That one line is left out; every other warning is printed. */
-function leaveOutSqliteWarning() {
+/*
+ * Two warnings that say nothing to who runs the command are left out, and no other. Node 22 calls node:sqlite experimental. The
+ * gRPC client offers the host of the address to TLS as a server name, which Node deprecates (DEP0123) where that is an IP address.
+ */
+function leaveOutWarnings() {
   var emitWarning = process.emitWarning;
-  process.emitWarning = function (warning, type) {
+  process.emitWarning = function (warning, type, code) {
     var isAboutSqlite = type === "ExperimentalWarning" && String(warning).indexOf("SQLite") === 0;
-    if (!isAboutSqlite) emitWarning.apply(process, arguments);
+    var isAboutServerName = type === "DeprecationWarning" && code === "DEP0123";
+    if (!isAboutSqlite && !isAboutServerName) emitWarning.apply(process, arguments);
   };
 }
 
@@ -45,6 +49,6 @@ function start() {
 if (isNodeTooOld()) {
   fail("node-version", "needs Node " + NODE_NEEDED.join(".") + " or newer; this is Node " + process.versions.node);
 } else {
-  leaveOutSqliteWarning();
+  leaveOutWarnings();
   start();
 }

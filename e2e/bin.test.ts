@@ -41,6 +41,15 @@ describe("the bin", () => {
     expect(output).toContain("[DEP1] DeprecationWarning: SQLite is old");
   });
 
+  it("leaves out Node's remark about the server name of a TLS connection, and no other deprecation", async () => {
+    const { output } = await runBefore(
+      'process.emitWarning("Setting the TLS ServerName to an IP address is not permitted", "DeprecationWarning", "DEP0123");' +
+        'process.emitWarning("Another thing is deprecated", "DeprecationWarning", "DEP0124");',
+    );
+    expect(output).not.toContain("ServerName");
+    expect(output).toContain("[DEP0124] DeprecationWarning: Another thing is deprecated");
+  });
+
   it.each([
     ["a program that fails", 'throw new Error("of its own");', "of its own"],
     ["a program that lacks a package", 'await import("no-such-package");', "no-such-package"],
