@@ -14,7 +14,7 @@ describe("npm run simulate", () => {
     const { exitCode, output } = await simulate("--seed", "5", "--steps", "5", "--sqlite", "--trace");
     expect(exitCode).toBe(0);
     expect(output).toMatch(/^0\.000 h1 starts with version 1$/m);
-    expect(output).toMatch(/^1 seeds, /m);
+    expect(output).toMatch(/^1 seed, /m);
   });
 
   it("refuses what it cannot read", async () => {

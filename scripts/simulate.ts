@@ -96,7 +96,7 @@ class Totals {
 
   line(): string {
     const seconds = (performance.now() - this.#startMs) / 1000;
-    return `${this.seeds} seeds, ${this.#records} records, ${this.#modelCalls} model calls, no broken promise, ${seconds.toFixed(0)} s`;
+    return `${this.seeds} ${this.seeds === 1 ? "seed" : "seeds"}, ${this.#records} records, ${this.#modelCalls} model calls, no broken promise, ${seconds.toFixed(0)} s`;
   }
 
   table(): string {

@@ -96,10 +96,10 @@ describe("kill -9 in the middle of turns, with a model that counts at the transp
     let recovered = 0;
     for (let kill = 1; kill <= KILLS; kill++) {
       const program = start("run", folder.path, server);
-      await server.request(server.requests.length + random.below(24));
+      await Promise.race([server.request(server.requests.length + random.below(24)), program.ended]);
       if (random.below(2) === 0) await new Promise((resolve) => setImmediate(resolve));
       program.child.kill("SIGKILL");
-      expect(await program.ended).toBeUndefined();
+      expect({ code: await program.ended, said: only(program.lines, "replayed") }).toEqual({ code: undefined, said: [] });
       seen.push(...only(program.lines, "saw"));
 
       const before = server.requests.length;
