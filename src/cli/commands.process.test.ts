@@ -140,7 +140,10 @@ describe("holdfast replay and verify", () => {
     const verified = await command(["verify", "-"], { stdin: tamper(lines).join("\n") });
     expect([verified.exitCode, verified.stdout.split("\n")[0]]).toEqual([1, `broken  ${finding}`]);
     const asJson = await command(["verify", "-", "--json"], { stdin: tamper(lines).join("\n") });
-    expect([asJson.exitCode, JSON.parse(asJson.stdout)]).toMatchObject([1, { intact: false, fault: { kind: expect.any(String) as string } }]);
+    expect([asJson.exitCode, JSON.parse(asJson.stdout)]).toMatchObject([
+      1,
+      { intact: false, fault: { kind: expect.any(String) as string } },
+    ]);
   });
 
   it("say when there is nothing to verify", async () => {

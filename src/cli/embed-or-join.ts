@@ -70,7 +70,8 @@ function noJournal({ found }: EmbeddedChoice, folder: string): HoldfastError {
 
 function heldHint({ found }: EmbeddedChoice, folder: string): string {
   const elsewhere = found === undefined ? "" : `, and ${foundText(found)}`;
-  return `the folder is ${folder}${elsewhere}; speak to the server that has it with --server ADDRESS (or HOLDFAST_SERVER), or name another folder with HOLDFAST_DATA`;
+  const remedy = "speak to the server that has it with --server ADDRESS (or HOLDFAST_SERVER), or name another folder with HOLDFAST_DATA";
+  return `the folder is ${folder}${elsewhere}; ${remedy}`;
 }
 
 function foundText(found: "nobody" | "somebody-else"): string {

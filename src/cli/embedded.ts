@@ -17,7 +17,8 @@ export function dataFolder(environment: Environment): string | undefined {
 
 /**
  * Starts it. It is configured by the environment like any other, except that it listens to nobody else and so needs neither TLS
- * nor a token, and logs errors only. Throws UNAVAILABLE while another process has the data folder. `graceMs` is asked when it ends: how long turns that still run may go on.
+ * nor a token, and logs errors only. Throws UNAVAILABLE while another process has the data folder.
+ * `graceMs` is asked when it ends: how long turns that still run may go on.
  */
 export async function startEmbedded(environment: Environment, graceMs: () => number): Promise<EmbeddedServer> {
   const { readConfig, startServer } = await import("../server/index.ts");

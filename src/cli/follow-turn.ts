@@ -68,7 +68,8 @@ function cancel({ screen, stop }: CommandContext, { client }: Connection, stream
 function sayDetached({ screen }: CommandContext, { embedded, serverFlag }: Connection, stream: ExecStream): void {
   const { sessionUid, lastSeq } = stream;
   if (sessionUid === undefined) return;
-  if (embedded) screen.pickUp(`the turn is interrupted, since its server was in this process; let it go on with: holdfast resume ${sessionUid}`);
+  if (embedded)
+    screen.pickUp(`the turn is interrupted, since its server was in this process; let it go on with: holdfast resume ${sessionUid}`);
   else screen.pickUp(`detached; the turn goes on. pick it up with: holdfast tail ${sessionUid} --from ${lastSeq + 1n}${serverFlag}`);
 }
 

@@ -134,7 +134,9 @@ describe("an embedded server", () => {
     const server = await serve(folder.path);
     const refused = await command(["list"], embedded(folder));
     expect([refused.exitCode, refused.stdout]).toEqual([5, ""]);
-    expect(refused.stderr).toMatch(/^holdfast: data folder: another running process has it.*\nthe folder is \S+; .*--server ADDRESS.*HOLDFAST_DATA.*\n$/);
+    expect(refused.stderr).toMatch(
+      /^holdfast: data folder: another running process has it.*\nthe folder is \S+; .*--server ADDRESS.*HOLDFAST_DATA.*\n$/,
+    );
     expect((await command(["list", "--server", server.url], embedded(folder))).exitCode).toBe(0);
   });
 });

@@ -36,7 +36,8 @@ export function authenticateBy(token: string | undefined, digest: Digest): Authe
   const caller = { identity: create(IdentityRefSchema, { principal: "token", issuer: "holdfast", subject: "token" }) };
   return (authorization) => {
     const given = /^Bearer +(?<token>\S+) *$/i.exec(authorization ?? "")?.groups?.["token"];
-    if (authorization === undefined || authorization === "") throw refused("no token was given; send: Bearer, a space and the server's token");
+    if (authorization === undefined || authorization === "")
+      throw refused("no token was given; send: Bearer, a space and the server's token");
     if (given === undefined) throw refused("must be: Bearer, a space and the server's token");
     if (!timingSafeEqual(hashOf(given), expected)) throw refused("is not the server's token");
     return caller;

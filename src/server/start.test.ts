@@ -164,6 +164,15 @@ describe("a server that cannot start", () => {
     await start({ store });
   });
 
+  it("names the harnesses that it has when the default is none of them", async () => {
+    const defaults = { harness: "nobody", model: "echo" };
+    expect(await refused({ store: { kind: "memory" }, defaults })).toMatchObject({
+      code: "invalid_argument",
+      field: "harness",
+      message: "harness: the default must be one that this server has: echo, chat",
+    });
+  });
+
   it("says what is wrong with the journal", async () => {
     const folder = newFolder();
     await start({ store: { kind: "sqlite", folder } });

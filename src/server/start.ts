@@ -71,7 +71,9 @@ export async function startServer(config: Partial<ServerConfig> = {}, options: S
   const harnesses = createHarnessCatalog({ ...builtInHarnesses(), ...options.harnesses });
   if (harnesses.find(whole.defaults.harness) === undefined) {
     const names = Object.keys({ ...builtInHarnesses(), ...options.harnesses });
-    throw new HoldfastError("invalid_argument", `harness: the default must be one that this server has: ${names.join(", ")}`, { field: "harness" });
+    throw new HoldfastError("invalid_argument", `harness: the default must be one that this server has: ${names.join(", ")}`, {
+      field: "harness",
+    });
   }
   const models = modelsOf(whole, ports, options.models ?? []);
   const journal = await openJournal(whole, ports, log);
