@@ -6,6 +6,7 @@
  * - A stream is read no faster than its consumer takes it, and is cancelled when its consumer leaves it.
  */
 
+import * as nodeTls from "node:tls";
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import {
   Client,
@@ -221,7 +222,17 @@ function credentialsOf(endpoint: Endpoint, tls: TlsOptions | undefined): Channel
     if (tls !== undefined) throw invalidArgument("tls", "is for https:// addresses");
     return credentials.createInsecure();
   }
-  return credentials.createSsl(pem(tls?.ca), pem(tls?.key), pem(tls?.cert));
+  return credentials.createSsl(pem(tls?.ca) ?? trustedByNode(), pem(tls?.key), pem(tls?.cert));
+}
+
+/**
+ * The roots that this Node trusts, those of NODE_EXTRA_CA_CERTS among them, which grpc-js would pass over. Null leaves it to
+ * grpc-js, where Node cannot tell (before 22.15) or grpc-js has a variable of its own for it.
+ */
+function trustedByNode(): Buffer | null {
+  if (process.env["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] !== undefined || process.env["NODE_EXTRA_CA_CERTS"] === undefined) return null;
+  if (typeof nodeTls.getCACertificates !== "function") return null;
+  return Buffer.from(nodeTls.getCACertificates("default").join("\n"));
 }
 
 function pem(text: Uint8Array | string | undefined): Buffer | null {
