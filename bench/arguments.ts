@@ -11,6 +11,8 @@ export interface BenchArguments {
   readonly json: string | undefined;
   /** The folder that the journals go into; undefined for the system's own. */
   readonly folder: string | undefined;
+  /** Print the run as a section of a Markdown document. */
+  readonly markdown: boolean;
   /** A missed target makes the run fail. */
   readonly check: boolean;
   readonly help: boolean;
@@ -24,6 +26,7 @@ export const HELP = `Measures Holdfast on this machine.
   --quick        short runs, for a look
   --json FILE    where the JSON goes (default reports/bench-<date>.json)
   --dir FOLDER   where the journals go, on the disk that is to be measured (default the system's temporary folder)
+  --markdown     print the run as it stands in docs/bench.md, and nothing else
   --check        end with status 1 when a target is missed
   --help         this text
 
@@ -39,6 +42,7 @@ export function benchArguments(args: readonly string[]): BenchArguments {
       quick: { type: "boolean", default: false },
       json: { type: "string" },
       dir: { type: "string" },
+      markdown: { type: "boolean", default: false },
       check: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
@@ -52,6 +56,7 @@ export function benchArguments(args: readonly string[]): BenchArguments {
     quick: values.quick,
     json: values.json,
     folder: values.dir,
+    markdown: values.markdown,
     check: values.check,
     help: values.help,
   };

@@ -2,8 +2,8 @@
 
 import { benchArguments, HELP, type BenchArguments } from "./arguments.ts";
 import { BenchContext, judged, type Group, type Measurement, type Row } from "./context.ts";
-import { machineFacts } from "./machine.ts";
-import { machineText, NOT_MEASURED, tableText, writeReport, type Report } from "./report.ts";
+import { machineFacts, probeFdatasync } from "./machine.ts";
+import { machineText, markdownText, moodText, NOT_MEASURED, tableText, writeReport, type Report } from "./report.ts";
 
 /** Loaded when it is its turn: a group costs nothing when it is not asked for. */
 const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
@@ -25,19 +25,31 @@ async function run(options: BenchArguments): Promise<Report> {
   process.once("SIGTERM", interrupted);
   const startedAt = new Date().toISOString();
   try {
-    const machine = machineFacts(context.newFolder());
-    console.log(`${machineText(machine)}\n`);
+    const folder = context.newFolder();
+    const machine = machineFacts(folder);
+    if (!options.markdown) console.log(`${machineText(machine)}\n`);
     const rows: Row[] = [];
     for (const group of options.groups) {
       const measure = await MEASUREMENTS[group]();
       rows.push(...(await measure(context)).map(judged));
     }
-    return { startedAt, quick: options.quick, machine, rows, notMeasured: NOT_MEASURED };
+    const fdatasyncUsAtEnd = probeFdatasync(folder);
+    return { startedAt, quick: options.quick, machine, fdatasyncUsAtEnd, rows, notMeasured: NOT_MEASURED };
   } finally {
     process.off("SIGINT", interrupted);
     process.off("SIGTERM", interrupted);
     context.cleanUp();
   }
+}
+
+function printReport(report: Report, file: string): void {
+  console.log(tableText(report.rows));
+  const mood = moodText(report);
+  if (mood !== undefined) console.log(`\n${mood}`);
+  console.log(`\nNot measured:\n${NOT_MEASURED.map((line) => `  - ${line}`).join("\n")}`);
+  console.log(`\nWritten to ${file}${report.quick ? " (a quick run: not for the record)" : ""}`);
+  const missed = report.rows.filter((row) => row.met === false).length;
+  if (missed > 0) console.log(`${missed} target${missed === 1 ? "" : "s"} missed`);
 }
 
 async function main(): Promise<void> {
@@ -46,11 +58,9 @@ async function main(): Promise<void> {
   const report = await run(options);
   const file = options.json ?? `reports/bench-${report.startedAt.slice(0, 10)}.json`;
   writeReport(file, report);
-  console.log(tableText(report.rows));
-  console.log(`\nNot measured:\n${NOT_MEASURED.map((line) => `  - ${line}`).join("\n")}`);
-  console.log(`\nWritten to ${file}${report.quick ? " (a quick run: not for the record)" : ""}`);
+  if (options.markdown) console.log(markdownText(report));
+  else printReport(report, file);
   const missed = report.rows.filter((row) => row.met === false).length;
-  if (missed > 0) console.log(`${missed} target${missed === 1 ? "" : "s"} missed`);
   if (options.check && missed > 0) process.exitCode = 1;
 }
 

@@ -11,6 +11,8 @@ export interface Report {
   readonly startedAt: string;
   readonly quick: boolean;
   readonly machine: MachineFacts;
+  /** The probe of the disk again after the last group: far from the first one, others used the disk meanwhile. */
+  readonly fdatasyncUsAtEnd: MachineFacts["fdatasyncUs"];
   readonly rows: readonly Row[];
   readonly notMeasured: readonly string[];
 }
@@ -49,6 +51,27 @@ export function machineText(machine: MachineFacts): string {
 const HEADINGS = ["group", "figure", "median", "unit", "lowest – highest", "ratio", "CPU µs", "target", "met", "note"] as const;
 /** The columns of numbers, which are set flush right. */
 const NUMBERS = new Set<string>(["median", "ratio", "CPU µs"]);
+
+/** Says that the figures are of a busy machine; undefined where they are not. */
+export function moodText({ machine, fdatasyncUsAtEnd }: Pick<Report, "machine" | "fdatasyncUsAtEnd">): string | undefined {
+  const { p50 } = machine.fdatasyncUs;
+  const isBusy = machine.loadAverage > BUSY_LOAD || fdatasyncUsAtEnd.p50 > p50 * DISK_DRIFT || p50 > fdatasyncUsAtEnd.p50 * DISK_DRIFT;
+  if (!isBusy) return undefined;
+  return `This machine was busy with other things (load ${machine.loadAverage} at the start; fdatasync ${p50} µs, at the end ${fdatasyncUsAtEnd.p50} µs): trust the ratios and the processor times, not the rates.`;
+}
+
+const BUSY_LOAD = 0.5;
+const DISK_DRIFT = 1.5;
+
+/** A run as the section of a Markdown document. */
+export function markdownText(report: Report): string {
+  const { machine, rows } = report;
+  const lines = [HEADINGS.map(String), HEADINGS.map((heading) => (NUMBERS.has(heading) ? "---:" : "---")), ...rows.map(cellsOf)];
+  const table = lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  const mood = moodText(report);
+  const facts = machineText(machine).replaceAll("\n", ". ");
+  return [`${report.startedAt.slice(0, 10)}. ${facts}.`, ...(mood === undefined ? [] : [mood]), table].join("\n\n");
+}
 
 /** The rows as an aligned table. */
 export function tableText(rows: readonly Row[]): string {
