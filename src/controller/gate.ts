@@ -25,7 +25,9 @@ export class Gate {
   }
 }
 
-/** What effects get after their turn has ended. */
+const TURN_OVER = new HoldfastError("failed_precondition", "turn: it has ended; a harness may act only while its run lasts");
+
+/** What effects get after their turn has ended. Every turn ends, and its stack would tell nothing: so there is one for all. */
 export function turnOverError(): HoldfastError {
-  return new HoldfastError("failed_precondition", "turn: it has ended; a harness may act only while its run lasts");
+  return TURN_OVER;
 }
