@@ -244,6 +244,13 @@ describe("a turn's stream", () => {
     expect(transport.requests).toHaveLength(1);
   });
 
+  it("knows its turn by its start, where the session's RESUME comes before it", async () => {
+    const transport = new ScriptedTransport({ Exec: [[session(), record(4, undefined, ""), record(5), ended(6, "COMPLETED")]] });
+    const turn = createClient({ transport }).sessions.exec({ session: "u-1" });
+    expect(await turn.finish()).toEqual({ kind: "ended", state: "COMPLETED" });
+    expect(turn.executionId).toBe("turn");
+  });
+
   it("does not mistake another turn's END for its own", async () => {
     const transport = new ScriptedTransport({
       Exec: [[session(), record(5), lost]],

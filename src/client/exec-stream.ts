@@ -129,7 +129,8 @@ export class ExecStream implements AsyncIterable<StreamItem> {
       }
       case "record":
         this.#lastSeq = item.record.seq;
-        this.#executionId ??= item.record.event?.executionId;
+        // A cold session's RESUME comes first, and belongs to no execution.
+        this.#executionId ??= item.record.event?.executionId || undefined;
         this.#end = endOf(item.record, this.#executionId) ?? this.#end;
         return;
       case "delta":

@@ -89,7 +89,7 @@ describe("a catalog of harnesses in this process", () => {
 });
 
 describe("a harness in plain JavaScript", () => {
-  const plain = (fields: object): Harness => Object.assign({ run: async () => undefined }, fields) as Harness;
+  const plain = (fields: object): Harness => Object.assign({} as Harness, { run: async () => undefined }, fields);
 
   it("may leave fields of its descriptor out", async () => {
     const catalog = createHarnessCatalog({ shout: plain({ describe: async () => ({ id: "shout", version: "1" }) }) });
