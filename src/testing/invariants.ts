@@ -18,7 +18,7 @@
 
 import { effectViolations } from "./invariants/effect-rules.ts";
 import type { Ledger } from "./invariants/ledger.ts";
-import { toldViolations } from "./invariants/told-rules.ts";
+import { toldViolations, type DivergentHarnesses } from "./invariants/told-rules.ts";
 import type { Violation } from "./invariants/violation.ts";
 import { writerViolations, type Journals } from "./invariants/writer-rules.ts";
 
@@ -29,15 +29,15 @@ export * from "./invariants/ledger.ts";
 export { observedHarnesses } from "./invariants/observed-harness.ts";
 export { observedJournal } from "./invariants/observed-journal.ts";
 export { SessionEvidence } from "./invariants/session-evidence.ts";
-export { streamViolations } from "./invariants/told-rules.ts";
+export { streamViolations, type DivergentHarnesses } from "./invariants/told-rules.ts";
 export { violation, violationText, type Promised, type Violation } from "./invariants/violation.ts";
 export { acknowledgedViolations, type Journals } from "./invariants/writer-rules.ts";
 
 /**
  * Every broken promise of a world that has come to rest: what observers found on the way, and what only the whole shows. `divergent`
- * names harnesses that ask for something else each time: their turns must not replay.
+ * names harnesses that do something else each time: their turns must not replay.
  */
-export function violationsOf(ledger: Ledger, journals: Journals, divergent: readonly string[] = []): readonly Violation[] {
+export function violationsOf(ledger: Ledger, journals: Journals, divergent: DivergentHarnesses = {}): readonly Violation[] {
   return [
     ...ledger.found,
     ...writerViolations(ledger, journals),

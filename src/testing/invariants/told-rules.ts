@@ -3,12 +3,17 @@
 import type { Seq } from "../../base/index.ts";
 import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { Ledger, SeenReplay, SeenStream, Told } from "./ledger.ts";
-import { completionOf, hasItsInputs, startSeqFrom, type SessionEvidence } from "./session-evidence.ts";
+import { hasItsInputs, startSeqFrom, type SessionEvidence } from "./session-evidence.ts";
 import { violation, type Violation } from "./violation.ts";
 import type { Journals } from "./writer-rules.ts";
 
+/**
+ * Harnesses that do something else each time, by name: a turn of theirs with as many records of that kind must not replay as it was.
+ */
+export type DivergentHarnesses = Readonly<Record<string, { readonly kind: EventKind; readonly count: number }>>;
+
 /** What is wrong with what clients were told in a whole run. */
-export function toldViolations(ledger: Ledger, journals: Journals, divergent: readonly string[]): readonly Violation[] {
+export function toldViolations(ledger: Ledger, journals: Journals, divergent: DivergentHarnesses): readonly Violation[] {
   return [
     ...ledger.streams.flatMap((stream) => streamViolations(stream, journals)),
     ...ledger.told.flatMap((told) => turnViolations(told, journals)),
@@ -43,7 +48,7 @@ function turnViolations(told: Told, journals: Journals): readonly Violation[] {
 }
 
 /** Every ended turn replays as it was recorded and asks no model; a start that does not add up is refused. */
-function replayViolations({ session, checks, calls }: SeenReplay, journals: Journals, divergent: readonly string[]): readonly Violation[] {
+function replayViolations({ session, checks, calls }: SeenReplay, journals: Journals, divergent: DivergentHarnesses): readonly Violation[] {
   const evidence = journals.get(session);
   const found: Violation[] = [];
   if (calls > 0) found.push(violation("I1", { session }, `a replay asked a model ${calls} times`));
@@ -53,11 +58,13 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
     found.push(violation("I5", { session }, `turns end at ${ends.join()}, and those at ${checked.join()} were replayed`));
   for (const { startSeq, lastSeq, end, outcome } of checks) {
     const place = { session, seq: lastSeq };
-    const asksAnew = evidence !== undefined && divergent.includes(harnessOf(evidence, startSeq));
-    if (asksAnew && outcome.kind === "same" && wasAnswered(evidence, startSeq, lastSeq)) {
+    const asksAnew = evidence === undefined ? undefined : divergent[harnessOf(evidence, startSeq)];
+    if (evidence !== undefined && asksAnew !== undefined && outcome.kind === "same") {
+      const asked = evidence.records.slice(startSeq, lastSeq).filter(({ kind }) => kind === asksAnew.kind).length;
+      if (asked < asksAnew.count) continue;
       found.push(violation("I0", place, "a turn replays as it was, although its harness asked for something else"));
     }
-    if (asksAnew || outcome.kind === "same") continue;
+    if (asksAnew !== undefined || outcome.kind === "same") continue;
     if (outcome.kind === "diverged") {
       found.push(violation("I0", place, `a ${end} turn diverged at ${outcome.divergence.seq}: ${outcome.divergence.reason}`));
     } else if (evidence !== undefined && hasItsInputs(evidence, startSeq)) {
@@ -70,10 +77,4 @@ function replayViolations({ session, checks, calls }: SeenReplay, journals: Jour
 function harnessOf(evidence: SessionEvidence, startSeq: Seq): string {
   const start = evidence.at(startSeq)?.event.body;
   return start?.case === "executionStart" ? start.value.harness : "";
-}
-
-/** Whether the turn asked a model and was answered. */
-function wasAnswered(evidence: SessionEvidence, startSeq: Seq, lastSeq: Seq): boolean {
-  const asked = evidence.records.slice(startSeq, lastSeq).find(({ event }) => event.body.case === "model");
-  return asked !== undefined && completionOf(evidence, asked.seq) !== undefined;
 }

@@ -2,7 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type Seq, type SessionUid } from "../../base/index.ts";
-import type { ExecInvocation } from "../../controller/index.ts";
+import type { ExecInvocation, RunningTurn } from "../../controller/index.ts";
 import { IdentityRefSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState, DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionRow, SessionSeed } from "../../journal/index.ts";
@@ -14,10 +14,16 @@ import type { SimHost } from "./sim-host.ts";
 import type { World } from "./world.ts";
 
 /** Does something in a world. Returns once it has begun; what it began goes on by itself. */
-export type Operation = (world: World) => void;
+export type Operation = (world: World, at?: Target) => void;
+
+/** Where a client asks, and about what. */
+export interface Target {
+  readonly host: SimHost;
+  readonly session: SessionUid;
+}
 
 /** A host that takes calls and a session that may exist; undefined where there is none. */
-function target(world: World): { readonly host: SimHost; readonly session: SessionUid } | undefined {
+function target(world: World): Target | undefined {
   const host = world.dice.pick(world.up);
   if (host === undefined) return undefined;
   if (world.dice.chance(15)) return { host, session: "nobody" as SessionUid };
@@ -82,16 +88,20 @@ function invocationOf(world: World, session: SessionUid): { readonly invocation:
 }
 
 /** What the service does with an Exec: read the session, plan, begin. */
-export const exec: Operation = (world) => {
-  const at = target(world);
+export const exec: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   const { invocation, unknownHarness } = invocationOf(world, session);
   const { expectedLastSeq, deadlineMs } = invocation;
   void world.call("exec", host, session, { unknownHarness, expectedLastSeq, deadline: deadlineMs !== undefined }, async () => {
+    const earlier = host.controller.running(session);
     const row = await existing(host, session);
     const plan = await host.controller.plan(row, invocation);
     const turn = await host.controller.begin(session, plan);
+    if (earlier !== undefined && !world.settled.has(earlier)) {
+      world.ledger.found.push(violation("answers", { session, seq: turn.startSeq }, "a turn began while another one ran at the same host"));
+    }
+    if (deadlineMs !== undefined) expectEnd(world, host, turn, deadlineMs);
     if (expectedLastSeq !== undefined && ![1, 2].includes(turn.startSeq - expectedLastSeq)) {
       world.ledger.found.push(
         violation("I6", { session, seq: turn.startSeq }, `a turn that expected last_seq ${expectedLastSeq} began there`),
@@ -102,14 +112,25 @@ export const exec: Operation = (world) => {
   });
 };
 
+/** Long enough for a turn to be cancelled over the worst road. */
+const CANCEL_MS = 90_000;
+
+/** A turn does not run on long after its deadline, unless its host's clock was set or stood still meanwhile. */
+function expectEnd(world: World, host: SimHost, turn: RunningTurn, deadlineMs: number): void {
+  const { skewMs } = host.life;
+  world.time.clock.after(Math.max(0, deadlineMs - host.life.clock.nowMs()) + CANCEL_MS, () => {
+    if (host.life.isDead || host.life.skewMs !== skewMs || world.settled.has(turn)) return;
+    world.ledger.found.push(violation("progress", { session: turn.session }, "a turn runs on long after its deadline"));
+  });
+}
+
 async function existing(host: SimHost, session: SessionUid): Promise<SessionRow> {
   const row = await host.store.get(session);
   if (row === undefined) throw new HoldfastError("not_found", "session: no session has this uid");
   return row;
 }
 
-export const resume: Operation = (world) => {
-  const at = target(world);
+export const resume: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   void world.call("resume", host, session, {}, async () => {
@@ -128,8 +149,7 @@ export const resume: Operation = (world) => {
   });
 };
 
-export const cancel: Operation = (world) => {
-  const at = target(world);
+export const cancel: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   const open = world.of(session).projections.at(-1)?.openTurn?.executionId;
@@ -144,8 +164,7 @@ export const cancel: Operation = (world) => {
   });
 };
 
-export const suspend: Operation = (world) => {
-  const at = target(world);
+export const suspend: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   void world.call("suspend", host, session, {}, async () => {
@@ -155,8 +174,7 @@ export const suspend: Operation = (world) => {
   });
 };
 
-export const remove: Operation = (world) => {
-  const at = target(world);
+export const remove: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   void world.call("delete", host, session, {}, async () => {
@@ -169,8 +187,7 @@ export const remove: Operation = (world) => {
   });
 };
 
-export const fork: Operation = (world) => {
-  const at = target(world);
+export const fork: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   const { dice } = world;
@@ -187,6 +204,19 @@ export const fork: Operation = (world) => {
     if (!right) world.ledger.found.push(violation("answers", { session }, "a fork was answered with other children than were asked for"));
     return `forked ${rows.map((row) => world.nameOf(row.seed.uid)).join()} at ${rows[0]?.parent?.forkSeq}`;
   });
+};
+
+/** Several clients want something of one session in the same instant. */
+export const crowd: Operation = (world) => {
+  const at = target(world);
+  if (at === undefined) return;
+  const { session } = at;
+  const wants = [exec, exec, cancel, cancel, resume, suspend, fork, remove] as const;
+  for (let count = world.dice.between(2, 4); count > 0; count--) {
+    const host = world.dice.pick(world.up);
+    const want = wants[world.dice.below(world.dice.chance(100) ? wants.length : wants.length - 1)];
+    if (host !== undefined && want !== undefined) want(world, { host, session });
+  }
 };
 
 /** Pages through the listing; whoever was there all the time is in it, once. */

@@ -6,7 +6,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type Clock } from "../../base/index.ts";
-import { ToolResultSchema, UsageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { EventKind, ToolResultSchema, UsageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { ToolSpecSchema } from "../../gen/agentsessions/v1/harness_pb.ts";
 import {
   HarnessFailure,
@@ -19,6 +19,7 @@ import {
   type Start,
 } from "../../spi/index.ts";
 import { testHarness, type HarnessRun } from "../host.ts";
+import type { DivergentHarnesses } from "../invariants.ts";
 
 /** The names of the simulated harnesses. */
 export const HARNESS_NAMES = [
@@ -38,10 +39,18 @@ export const HARNESS_NAMES = [
   "hasty",
   "careless",
   "shifty",
+  "inventor",
+  "accountant",
+  "quitter",
 ] as const;
 
-/** Harnesses that ask for something else each time: a turn of theirs that asked a model can be neither resumed nor replayed. */
-export const DIVERGENT: readonly string[] = ["shifty"];
+/** Harnesses that do something else each time, and the records from which on a turn of theirs can be neither resumed nor replayed. */
+export const DIVERGENT: DivergentHarnesses = {
+  shifty: { kind: EventKind.EVENT_OUTPUT, count: 1 },
+  inventor: { kind: EventKind.EVENT_TOOL_RESULT, count: 1 },
+  accountant: { kind: EventKind.EVENT_USAGE, count: 1 },
+  quitter: { kind: EventKind.EVENT_OUTPUT, count: 2 },
+};
 
 /** What harnesses may see of their host. */
 export interface HarnessWorld {
@@ -50,6 +59,8 @@ export interface HarnessWorld {
   readonly throws: () => boolean;
   /** Another number each time. */
   readonly nonce: () => number;
+  /** A replay. No harness may know; `quitter` does. */
+  readonly isReplay: boolean;
 }
 
 /** What the inputs of a turn ask of its harness: `c` calls, `o` outputs, `t` reported tools, `w` milliseconds of waiting. */
@@ -104,7 +115,7 @@ async function report(sink: EventSink, id: string): Promise<void> {
 }
 
 /** The runs by harness name. */
-function runsIn({ clock, throws, nonce }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
+function runsIn({ clock, throws, nonce, isReplay }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
   return {
     "one-call": async (start, sink) => {
       await ask(start, sink, { step: 0, messages: start.inputs });
@@ -191,6 +202,20 @@ function runsIn({ clock, throws, nonce }: HarnessWorld): Readonly<Record<(typeof
       await sink.output("as if nothing were").catch(() => undefined);
       await ask(start, sink, { step: 1, messages }).catch(() => undefined);
     },
+    /** Reports another result each time. */
+    inventor: async (_, sink) => {
+      await sink.report(create(ToolResultSchema, { id: "invented", output: { nonce: nonce() } })).catch(() => undefined);
+      await sink.output("as reported").catch(() => undefined);
+    },
+    /** Accounts for other costs each time. */
+    accountant: async (_, sink) => {
+      await sink.usage(create(UsageSchema, { model: "own", inputTokens: BigInt(nonce()) })).catch(() => undefined);
+    },
+    /** Does less when it is replayed. */
+    quitter: async (_, sink) => {
+      await sink.output("one");
+      if (!isReplay) await sink.output("two");
+    },
     /** Ends before its model call does. */
     careless: async (start, sink) => {
       await sink.output("bye");
@@ -204,7 +229,7 @@ export function simulatedHarnesses(world: HarnessWorld, version: string): Readon
   const own = create(ToolSpecSchema, { mediation: Mediation.IN_HARNESS_REPORTED });
   return Object.fromEntries(
     Object.entries(runsIn(world)).map(([name, run]) => {
-      const tools = name === "worker" || name === "parallel" ? [own] : [];
+      const tools = ["worker", "parallel", "inventor"].includes(name) ? [own] : [];
       return [name, testHarness(run, { id: name, version, tools })];
     }),
   );

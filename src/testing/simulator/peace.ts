@@ -23,9 +23,9 @@ export async function makePeace(world: World): Promise<void> {
   world.note("the weather clears");
   world.weather.isCalm = true;
   // Half of the worlds keep their hosts: what is stuck in one that lives must come loose as well.
-  if (world.dice.chance(500)) for (const host of world.up) world.kill(host);
+  if (world.dice.chance(500)) world.killAll();
   await world.time.elapse(CALM_MS);
-  for (const host of world.up) world.kill(host);
+  world.killAll();
   await world.time.elapse(CALM_MS);
   await world.judge();
   const hosts = { "1": world.startHost("1"), "2": world.startHost("2") };
@@ -98,7 +98,7 @@ async function failsForGood(world: World, session: SessionUid, outcome: TurnOutc
   await world.monitor.refresh(session);
   const evidence = world.of(session);
   const start = evidence.projections.at(-1)?.openTurn?.startSeq ?? 0;
-  if (outcome.error instanceof DivergenceError) return DIVERGENT.includes(world.harnessOf(session, start));
+  if (outcome.error instanceof DivergenceError) return DIVERGENT[world.harnessOf(session, start)] !== undefined;
   const call = evidence.records.slice(start).findLast(({ event }) => event.body.case === "model");
   const completion = call === undefined ? undefined : completionOf(evidence, call.seq);
   return completion?.event.body.case === "error";
@@ -142,7 +142,7 @@ async function replay(world: World, session: SessionUid): Promise<void> {
   if (row === undefined || row.keptSeq !== undefined) return;
   const { clock } = world.time;
   const harnesses = observedHarnesses({
-    harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false, nonce: () => world.dice.next() }, "1")),
+    harnesses: harnessCatalog(simulatedHarnesses({ clock, throws: () => false, nonce: () => world.dice.next(), isReplay: true }, "1")),
     ledger: world.ledger,
     monitor: world.monitor,
     digest: world.digest,

@@ -76,6 +76,7 @@ const CLIENT_OPERATIONS: readonly (readonly [weight: number, operation: clients.
   [9, clients.fork],
   [7, clients.suspend],
   [7, clients.createSession],
+  [8, clients.crowd],
   [3, clients.list],
   [4, clients.remove],
 ];

@@ -70,6 +70,8 @@ export class World {
   readonly hosts: SimHost[] = [];
   /** Every session that somebody tried to make. */
   readonly sessions: SessionUid[] = [];
+  /** Turns that are over, as their hosts say. */
+  readonly settled = new WeakSet<RunningTurn>();
   /** Rows that clients were shown and that nobody has judged yet. */
   readonly shown: SessionRow[] = [];
   readonly time: SimulatedTime;
@@ -152,7 +154,8 @@ export class World {
       limits: this.#limits,
       version,
       script: (own) => modelScript({ weather: this.weather, dice, clock: own }),
-      harnesses: (own) => simulatedHarnesses({ clock: own, throws: () => this.weather.throws(), nonce: () => dice.next() }, version),
+      harnesses: (own) =>
+        simulatedHarnesses({ clock: own, throws: () => this.weather.throws(), nonce: () => dice.next(), isReplay: false }, version),
     });
     this.hosts.push(host);
     this.note(`${name} starts with version ${version}`);
@@ -165,9 +168,14 @@ export class World {
     this.count("death");
   }
 
+  /** Kills every host that lives, those that are shutting down included. */
+  killAll(): void {
+    for (const host of this.hosts) if (!host.life.isDead) this.kill(host);
+  }
+
   /** Every host dies at once. A journal that survives that is opened again. */
   async cutPower(): Promise<void> {
-    for (const host of this.up) this.kill(host);
+    this.killAll();
     await this.time.settle();
     if (this.#options.survives !== true) return;
     await this.#journal[Symbol.asyncDispose]();
@@ -243,6 +251,7 @@ export class World {
     const { session, executionId, startSeq } = turn;
     this.ledger.told.push({ kind: "begun", session, executionId, seq: startSeq });
     void turn.outcome.then((outcome) => {
+      this.settled.add(turn);
       if (host.life.isDead) return;
       this.count(outcome.kind === "ended" ? `turn ${outcome.state}` : `turn ${outcome.kind}`);
       if (outcome.kind === "ended") {
@@ -250,7 +259,7 @@ export class World {
         this.ledger.told.push({ kind: "ended", session, executionId, seq: outcome.lastSeq, state: outcome.state });
       } else if (outcome.kind === "interrupted") {
         this.note(`${host.name}: the turn of ${this.nameOf(session)} was interrupted, ${outcome.error.code}`);
-        if (outcome.error instanceof DivergenceError && !DIVERGENT.includes(this.harnessOf(session, startSeq))) {
+        if (outcome.error instanceof DivergenceError && DIVERGENT[this.harnessOf(session, startSeq)] === undefined) {
           this.ledger.found.push(violation("I0", { session, seq: outcome.error.divergence.seq }, outcome.error.message));
           return;
         }
