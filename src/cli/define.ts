@@ -2,7 +2,7 @@
 
 import { Command, Option } from "commander";
 import type { ExitCode } from "./exit.ts";
-import { perform, type CommandContext } from "./perform.ts";
+import { perform, type CommandContext, type PerformOptions } from "./perform.ts";
 
 /** Flags that every client command has. */
 export interface ClientFlags {
@@ -50,6 +50,7 @@ export function clientOptions(command: Command, json: string): Command {
 export function run<Flags extends { readonly json?: boolean }>(
   flags: Flags,
   body: (context: CommandContext, flags: Flags) => Promise<ExitCode>,
+  options: Pick<PerformOptions, "outlivesOutput"> = {},
 ): Promise<void> {
-  return perform({ json: flags.json === true }, (context) => body(context, flags));
+  return perform({ json: flags.json === true, ...options }, (context) => body(context, flags));
 }

@@ -9,7 +9,7 @@ export const EXIT_MEANINGS = {
   2: "wrong usage: an argument or a field of the request is wrong",
   3: "no such session; for a command that only reads, neither a server nor a data folder",
   4: "the session's state forbids it, somebody else was faster, or the name is taken",
-  5: "the server cannot be reached, is over a limit, or took too long: try again later",
+  5: "the server cannot be reached, is over a limit, or took too long; or the output cannot be written (a full disk): try again later",
   6: "not authenticated, or not allowed",
   7: "the turn waits for an approval",
   8: "for replay --check: none diverged, but some turns could not be replayed, or there were none; for conformance: every case was skipped",

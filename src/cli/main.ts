@@ -1,18 +1,28 @@
 /** The `holdfast` command. */
 
 import { CommanderError, type Command } from "commander";
+import { flushed, outputFaultOf, tellOutputFault, type OutputFault } from "./output-fault.ts";
 import { createProgram } from "./program.ts";
+import { Screen } from "./screen.ts";
 
 /** Parses the arguments and runs the command. Wrong usage is told on standard error, with exit code 2. */
 async function main(argv: readonly string[]): Promise<void> {
   const program = createProgram();
   const json = argv.includes("--json");
   for (const command of [program, ...program.commands]) quiet(command, json);
+  let fault: OutputFault | undefined;
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => (fault ??= outputFaultOf(error)));
+  // Nobody can be told what standard error cannot take, as a log on a full disk: whatever runs goes on.
+  process.stderr.on("error", () => undefined);
   try {
     await program.parseAsync([...argv]);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    process.exitCode = error.exitCode === 0 ? 0 : 2;
+    // Help and the version are output, too; a command looks after its own.
+    await flushed(process.stdout);
+    const exit = error.exitCode === 0 ? 0 : 2;
+    process.exitCode =
+      fault === undefined ? exit : tellOutputFault(fault, new Screen({ json, stdout: process.stdout, stderr: process.stderr }));
   }
 }
 
@@ -36,14 +46,4 @@ function usageOf(command: Command): string {
   return `${pathOf(command)} ${command.usage()}`;
 }
 
-/** Whoever reads the output may leave before its end, as `head` does: that is no crash. Nothing more is said then. */
-function survive(output: NodeJS.WriteStream): void {
-  output.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exitCode = 141;
-  });
-}
-
-survive(process.stdout);
-survive(process.stderr);
 await main(process.argv);

@@ -2,8 +2,9 @@
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import { exitOfError, type ExitCode } from "./exit.ts";
+import { flushed, tellOutputFault } from "./output-fault.ts";
 import { Screen } from "./screen.ts";
-import { Stop, Stopped } from "./stop.ts";
+import { Stop } from "./stop.ts";
 
 /** What a command has to work with. */
 export interface CommandContext {
@@ -24,21 +25,37 @@ export class HintedError extends HoldfastError {
   }
 }
 
+/** How a command is run. */
+export interface PerformOptions {
+  readonly json: boolean;
+  /** Whether it goes on when standard output cannot be written, as a server does. */
+  readonly outlivesOutput?: boolean | undefined;
+}
+
 /** Runs a command's body and sets the process's exit code. Whatever is thrown is told on standard error. */
-export async function perform(options: { readonly json: boolean }, body: (context: CommandContext) => Promise<ExitCode>): Promise<void> {
-  const screen = new Screen({ json: options.json, stdout: process.stdout, stderr: process.stderr });
-  using stop = new Stop();
+export async function perform(options: PerformOptions, body: (context: CommandContext) => Promise<ExitCode>): Promise<void> {
+  const { json, outlivesOutput } = options;
+  const screen = new Screen({ json, stdout: process.stdout, stderr: process.stderr });
+  using stop = new Stop({ outlivesOutput });
+  const exit = await exitOf(body, { screen, stop, signal: stop.signal });
+  await flushed(process.stdout);
+  // A result that went nowhere is none, whatever it was.
+  process.exitCode = stop.outputFault === undefined || stop.leaving ? exit : tellOutputFault(stop.outputFault, screen);
+}
+
+async function exitOf(body: (context: CommandContext) => Promise<ExitCode>, context: CommandContext): Promise<ExitCode> {
   try {
-    process.exitCode = await body({ screen, stop, signal: stop.signal });
+    return await body(context);
   } catch (thrown) {
-    process.exitCode = exitOf(thrown, stop.signal, screen);
+    return exitOfThrown(thrown, context);
   }
 }
 
-function exitOf(thrown: unknown, signal: AbortSignal, screen: Screen): ExitCode {
-  const reason: unknown = signal.aborted ? signal.reason : thrown;
-  if (reason instanceof Stopped) return reason.why === "interrupt" ? 130 : 141;
+function exitOfThrown(thrown: unknown, { screen, stop }: CommandContext): ExitCode {
+  if (stop.leaving) return 130;
   const error = toHoldfastError(thrown);
+  // Why this was thrown is told with the fault itself.
+  if (stop.outputFault !== undefined) return exitOfError(error.code);
   if (error.code === "internal" && process.env["HOLDFAST_DEBUG"] !== undefined) process.stderr.write(`${stackOf(thrown)}\n`);
   screen.error(error, error instanceof HintedError ? error.hint : undefined);
   return exitOfError(error.code);

@@ -1,14 +1,22 @@
-/** Why a command stops before it is done: Ctrl-C, or the reader of its output went away. */
+/** Why a command stops before it is done: Ctrl-C, or its output has nowhere to go any more. */
+
+import { outputFaultOf, type OutputFault } from "./output-fault.ts";
 
 /** The reason of a command's signal. */
 export class Stopped extends Error {
   override readonly name = "Stopped";
-  readonly why: "interrupt" | "output-closed";
+  readonly why: "interrupt" | "output";
 
-  constructor(why: "interrupt" | "output-closed") {
+  constructor(why: "interrupt" | "output") {
     super(why);
     this.why = why;
   }
+}
+
+export interface StopOptions {
+  /** Whether the command goes on without its output, as a server does. */
+  readonly outlivesOutput?: boolean | undefined;
+  readonly exit?: ((code: number) => void) | undefined;
 }
 
 /**
@@ -17,13 +25,16 @@ export class Stopped extends Error {
 export class Stop implements Disposable {
   readonly #controller = new AbortController();
   readonly #exit: (code: number) => void;
+  readonly #outlivesOutput: boolean;
   readonly #onInterrupt = (): void => this.#interrupted();
   readonly #onOutputError = (error: NodeJS.ErrnoException): void => this.#outputFailed(error);
   #interrupts = 0;
   #ownWay: (() => void) | undefined;
+  #outputFault: OutputFault | undefined;
 
-  constructor(exit: (code: number) => void = (code) => process.exit(code)) {
+  constructor({ outlivesOutput = false, exit = (code) => process.exit(code) }: StopOptions = {}) {
     this.#exit = exit;
+    this.#outlivesOutput = outlivesOutput;
     process.on("SIGINT", this.#onInterrupt);
     process.stdout.on("error", this.#onOutputError);
   }
@@ -35,6 +46,11 @@ export class Stop implements Disposable {
 
   get interrupted(): boolean {
     return this.#interrupts > 0;
+  }
+
+  /** What happened to standard output, where that ends the command. */
+  get outputFault(): OutputFault | undefined {
+    return this.#outputFault;
   }
 
   /** Whether the command stops because of Ctrl-C: a person is there to be told something. */
@@ -61,6 +77,8 @@ export class Stop implements Disposable {
   }
 
   #outputFailed(error: NodeJS.ErrnoException): void {
-    if (error.code === "EPIPE") this.#controller.abort(new Stopped("output-closed"));
+    if (this.#outlivesOutput) return;
+    this.#outputFault ??= outputFaultOf(error);
+    this.#controller.abort(new Stopped("output"));
   }
 }

@@ -27,11 +27,15 @@ export function serveCommand(): Command {
     command.addOption(setting.default === undefined ? new Option(flags, what) : optionOr(flags, what, setting.default));
   }
   return command.action((flags: Flags) =>
-    run({}, async ({ screen }) => {
-      // The server is loaded only by the commands that run one: the others start in half the time.
-      const { serve } = await import("../../server/index.ts");
-      await serve({ flags, env: process.env, say: (line) => screen.line(line) });
-      return 0;
-    }),
+    run(
+      {},
+      async ({ screen }) => {
+        // The server is loaded only by the commands that run one: the others start in half the time.
+        const { serve } = await import("../../server/index.ts");
+        await serve({ flags, env: process.env, say: (line) => screen.line(line) });
+        return 0;
+      },
+      { outlivesOutput: true },
+    ),
   );
 }
