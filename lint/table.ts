@@ -31,12 +31,21 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
 
   controller: { layer: 2, kind: "core", imports: ["base", "gen", "canon", "journal", "spi"] },
   placement: { layer: 2, kind: "core", imports: ["base", "gen", "canon", "journal", "spi"] },
+  identity: { layer: 2, kind: "core", imports: ["base", "gen", "spi"] },
 
   node: { layer: 3, kind: "node", imports: ["base"] },
   "stores/memory": { layer: 3, kind: "core", imports: ["base", "gen", "canon", "journal"] },
   "stores/sqlite": { layer: 3, kind: "node", imports: ["base", "gen", "canon", "journal"] },
   harnesses: { layer: 3, kind: "core", imports: ["base", "gen", "canon", "spi"] },
   models: { layer: 3, kind: "node", imports: ["base", "gen", "canon", "spi"] },
+  "harness-wire": { layer: 3, kind: "core", imports: ["base", "gen", "spi"] },
+  "harness-wire/node": { layer: 3, kind: "node", imports: ["base", "gen", "spi", "grpc", "harness-wire"] },
+  "stores/blobs": { layer: 3, kind: "node", imports: ["base", "spi"] },
+  "runtimes/local": { layer: 3, kind: "core", imports: ["base", "gen", "spi"] },
+  "runtimes/process": { layer: 3, kind: "node", imports: ["base", "gen", "spi", "harness-wire", "harness-wire/node"] },
+  "runtimes/remote": { layer: 3, kind: "node", imports: ["base", "gen", "spi", "grpc", "harness-wire", "harness-wire/node"] },
+  "runtimes/quickjs": { layer: 3, kind: "node", imports: ["base", "gen", "spi", "harness-wire"] },
+  "runtimes/gvisor": { layer: 3, kind: "node", imports: ["base", "gen", "spi", "harness-wire", "harness-wire/node"] },
 
   service: { layer: 4, kind: "core", imports: ["base", "gen", "canon", "journal", "archive", "spi", "controller", "placement"] },
   gateway: {
@@ -64,15 +73,30 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
       "stores/sqlite",
       "harnesses",
       "models",
+      "identity",
+      "harness-wire",
+      "harness-wire/node",
+      "stores/blobs",
+      "runtimes/local",
+      "runtimes/process",
+      "runtimes/remote",
+      "runtimes/quickjs",
+      "runtimes/gvisor",
     ],
   },
 
   client: { layer: 6, kind: "core", imports: ["base", "gen"] },
   "client/node": { layer: 6, kind: "node", imports: ["base", "gen", "client", "grpc", "node"] },
+  "harness-sdk": { layer: 6, kind: "core", imports: ["base", "gen", "spi", "harness-wire"] },
+  "harness-sdk/node": {
+    layer: 6,
+    kind: "node",
+    imports: ["base", "gen", "spi", "grpc", "harness-wire", "harness-wire/node", "harness-sdk"],
+  },
   testing: {
     layer: 6,
     kind: "node",
-    imports: ["base", "gen", "canon", "journal", "archive", "spi", "grpc", "controller", "service", "client"],
+    imports: ["base", "gen", "canon", "journal", "archive", "spi", "grpc", "controller", "placement", "service", "client"],
   },
   cli: {
     layer: 7,
@@ -89,10 +113,30 @@ export const SAME_LAYER: readonly (readonly [from: string, to: string])[] = [
   ["gateway", "service"],
   ["client/node", "client"],
   ["testing", "client"],
+  ["harness-wire/node", "harness-wire"],
+  ["runtimes/process", "harness-wire"],
+  ["runtimes/process", "harness-wire/node"],
+  ["runtimes/remote", "harness-wire"],
+  ["runtimes/remote", "harness-wire/node"],
+  ["runtimes/quickjs", "harness-wire"],
+  ["runtimes/gvisor", "harness-wire"],
+  ["runtimes/gvisor", "harness-wire/node"],
+  ["harness-sdk/node", "harness-sdk"],
 ];
 
 /** The adapters: only the server may import one. */
-export const ADAPTERS: readonly string[] = ["stores/memory", "stores/sqlite", "harnesses", "models"];
+export const ADAPTERS: readonly string[] = [
+  "stores/memory",
+  "stores/sqlite",
+  "stores/blobs",
+  "harnesses",
+  "models",
+  "runtimes/local",
+  "runtimes/process",
+  "runtimes/remote",
+  "runtimes/quickjs",
+  "runtimes/gvisor",
+];
 
 /** The packages that a core project may import, and whatever lies under them. */
 export const CORE_PACKAGES: readonly string[] = ["@bufbuild/protobuf"];

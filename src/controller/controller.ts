@@ -35,6 +35,7 @@ import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
 import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, Transitions } from "./transitions.ts";
+import { computeToRestore } from "./compute.ts";
 import { Turn, type TurnContext } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
@@ -192,7 +193,8 @@ class HostController implements Controller {
       const startSeq = (projection.lastSeq - events.length + 1) as Seq;
       const firstSeq = (startSeq - resume.length) as Seq;
       const position = { session, fence, lastSeq: projection.lastSeq };
-      return new Turn(this.#turnContext, { ...plan, executionId, startSeq, firstSeq, position, tape: Tape.empty() });
+      const compute = computeToRestore(row);
+      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tape: Tape.empty() });
     }
   }
 
@@ -207,6 +209,7 @@ class HostController implements Controller {
       invocation,
       harness,
       descriptor,
+      compute: computeToRestore(row),
       startSeq: turn.startSeq,
       position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
       tape: new Tape({ effects: turn.effects, atEnd: "live", lastSeq: turn.lastSeq }),

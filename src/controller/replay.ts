@@ -8,11 +8,11 @@
 
 import { InvariantError } from "../base/assert.ts";
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
-import { executionIdOf, FENCE_NONE, type ExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
+import { executionIdOf, type ExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { endStateOf, type EndState, type JournalStore, type SessionRow } from "../journal/index.ts";
-import { HarnessFailure, type HarnessCatalog, type HarnessEntry, type ModelProvider, type Start } from "../spi/index.ts";
+import { HarnessFailure, type Harness, type HarnessCatalog, type ModelProvider, type Start } from "../spi/index.ts";
 import { DeltaHub } from "./deltas.ts";
 import { DivergenceError, type Divergence } from "./divergence.ts";
 import { recordable } from "./events.ts";
@@ -21,6 +21,7 @@ import { HistoryCache, JournalHistory } from "./history.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { type Pen, TurnSink } from "./sink.ts";
+import { Rehearsal } from "./rehearsal.ts";
 import { Tape } from "./tape.ts";
 
 /** What a replay needs. */
@@ -60,9 +61,16 @@ const TURN_RECORDS_MAX = 200_000;
 /** Replays every ended turn of a session, oldest first. Turns without END are passed over. */
 export async function* replaySession(context: ReplayContext, request: ReplayRequest): AsyncGenerator<TurnCheck, void, undefined> {
   const cache = new HistoryCache({ bytesMax: 64 * 1024 * 1024 });
+  await using rehearsal = new Rehearsal(context.harnesses);
   for await (const turn of endedTurns(context.journal, request.row.seed.uid, request.signal)) {
-    yield await checkTurn(context, request, turn, cache);
+    yield await checkTurn(context, request, turn, { cache, rehearsal });
   }
+}
+
+/** What the turns of one replay share. */
+interface ReplayScope {
+  readonly cache: HistoryCache;
+  readonly rehearsal: Rehearsal;
 }
 
 /** A turn's records; `isRepeated` when an earlier start marker has its execution id, be it of a turn that was left behind. */
@@ -109,7 +117,7 @@ async function checkTurn(
   context: ReplayContext,
   request: ReplayRequest,
   { records, isRepeated }: EndedTurn,
-  cache: HistoryCache,
+  scope: ReplayScope,
 ): Promise<TurnCheck> {
   const first = records[0];
   const last = records.at(-1);
@@ -119,7 +127,7 @@ async function checkTurn(
   try {
     const turn = readTurn(records);
     if (isRepeated) throw repeatedStartError(turn.startSeq);
-    return { ...place, end, outcome: await replayTurn(context, request, turn, cache) };
+    return { ...place, end, outcome: await replayTurn(context, request, turn, scope) };
   } catch (error) {
     request.signal?.throwIfAborted();
     return { ...place, end, outcome: { kind: "refused", error: toHoldfastError(error) } };
@@ -135,9 +143,9 @@ async function replayTurn(
   context: ReplayContext,
   request: ReplayRequest,
   turn: RecordedTurn,
-  cache: HistoryCache,
+  { cache, rehearsal }: ReplayScope,
 ): Promise<TurnCheckOutcome> {
-  const entry = harnessOf(context.harnesses, request, turn);
+  const harness = await rehearsal.harnessFor(harnessName(request, turn), turn, { signal: request.signal });
   const gate = new Gate();
   // A cancel came when everything recorded had happened, and did not wait for the harness.
   const cancel = (): void => gate.shut(new HoldfastError("cancelled", "turn: it was cancelled here when it was recorded"));
@@ -155,7 +163,7 @@ async function replayTurn(
     gate.signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
   try {
-    const running = runAgain(context, request, turn, { entry, tape, gate, cache });
+    const running = runAgain(context, request, turn, { harness, tape, gate, cache });
     if (turn.end === "CANCELED" && tape.played) cancel();
     const thrown = await Promise.race([running, stopped]);
     gate.shut(turnOverError());
@@ -167,7 +175,7 @@ async function replayTurn(
 }
 
 interface ReplayRun {
-  readonly entry: HarnessEntry;
+  readonly harness: Harness;
   readonly tape: Tape;
   readonly gate: Gate;
   readonly cache: HistoryCache;
@@ -175,9 +183,8 @@ interface ReplayRun {
 
 /** Runs the harness to its end; resolves with what it threw, if it threw. */
 async function runAgain(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, run: ReplayRun): Promise<Thrown | undefined> {
-  const { entry, tape, gate, cache } = run;
+  const { harness, tape, gate, cache } = run;
   try {
-    const { harness } = await entry.attach({ sessionUid: request.row.seed.uid, fence: FENCE_NONE, signal: gate.signal });
     gate.pass();
     await harness.run(startOf(context, request, turn, cache), replaySink(context, request, turn, tape, gate), { signal: gate.signal });
     return undefined;
@@ -191,14 +198,9 @@ interface Thrown {
   readonly error: unknown;
 }
 
-function harnessOf(harnesses: HarnessCatalog, request: ReplayRequest, turn: RecordedTurn): HarnessEntry {
+function harnessName(request: ReplayRequest, turn: RecordedTurn): string {
   const recorded = turn.start?.harness ?? "";
-  const name = request.harness ?? (recorded === "" ? request.row.seed.harness : recorded);
-  const entry = harnesses.find(name);
-  if (entry === undefined) {
-    throw new HoldfastError("failed_precondition", "harness: the one that the turn was recorded with is not served here; name another");
-  }
-  return entry;
+  return request.harness ?? (recorded === "" ? request.row.seed.harness : recorded);
 }
 
 /** Stands for the provider of a call that was open when its turn stopped: nobody is asked, and no answer comes. */

@@ -10,7 +10,8 @@
 import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
-import type { JournalStore, NewEvent, Writer } from "../journal/index.ts";
+import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Writer } from "../journal/index.ts";
+import type { ComputeRef } from "../spi/index.ts";
 import { appendedOrThrow } from "./outcome.ts";
 
 /** Where a turn stands once its start is durable. */
@@ -30,6 +31,8 @@ export class TurnJournal {
   #issuedSeq: Seq;
   #durableSeq: Seq;
   #fault: HoldfastError | undefined;
+  /** What the row is to tell of the session's compute from the next append on. */
+  #compute: ComputeChange | undefined;
 
   constructor(store: JournalStore, position: TurnPosition, options: { readonly inFlightMax: number }) {
     this.#store = store;
@@ -53,6 +56,11 @@ export class TurnJournal {
   /** Why the turn can write no more; undefined while it can. */
   get fault(): HoldfastError | undefined {
     return this.#fault;
+  }
+
+  /** The session's row tells this of its compute from the turn's next append on: it costs no append of its own. */
+  noteCompute(ref: ComputeRef): void {
+    this.#compute = { ref };
   }
 
   /** Appends and resolves once the records are durable, with the seq of the last one. */
@@ -91,7 +99,9 @@ export class TurnJournal {
     const expectedLastSeq = this.#issuedSeq;
     const lastSeq = (expectedLastSeq + events.length) as Seq;
     this.#issuedSeq = lastSeq;
-    const durable = this.#append(events, writer, expectedLastSeq, lastSeq);
+    const compute = this.#compute;
+    this.#compute = undefined;
+    const durable = this.#append({ session: this.session, expectedLastSeq, writer, events, compute }, lastSeq);
     this.#inFlight.add(durable);
     try {
       return await durable;
@@ -100,9 +110,9 @@ export class TurnJournal {
     }
   }
 
-  async #append(events: readonly NewEvent[], writer: Writer, expectedLastSeq: Seq, lastSeq: Seq): Promise<Seq> {
+  async #append(request: AppendRequest, lastSeq: Seq): Promise<Seq> {
     try {
-      appendedOrThrow(await this.#store.append({ session: this.session, expectedLastSeq, writer, events }));
+      appendedOrThrow(await this.#store.append(request));
     } catch (error) {
       this.#fault ??= toHoldfastError(error);
       throw this.#fault;

@@ -12,7 +12,15 @@ import { ERROR_CODES, HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Log, Ports, Timer } from "../base/ports.ts";
 import type { EndState, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
-import { HarnessFailure, Mediation, type HarnessDescriptor, type HarnessEntry, type ModelCatalog, type Start } from "../spi/index.ts";
+import {
+  HarnessFailure,
+  Mediation,
+  type ComputeRef,
+  type HarnessDescriptor,
+  type HarnessEntry,
+  type ModelCatalog,
+  type Start,
+} from "../spi/index.ts";
 import type { CancelReason, ExecInvocation, RunningTurn, TurnOutcome } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
 import { cancelEvent, endEvent, errorEvent, type EventStamp } from "./events.ts";
@@ -47,6 +55,8 @@ export interface TurnStart {
   readonly invocation: ExecInvocation;
   readonly harness: HarnessEntry;
   readonly descriptor: HarnessDescriptor;
+  /** What the session's row told of its compute when the turn began. */
+  readonly compute: ComputeRef | undefined;
   /** The seq of its EXECUTION_START. */
   readonly startSeq: Seq;
   /** The seq of the first record of its first append here: RESUME may come before the start. */
@@ -76,11 +86,13 @@ export class Turn implements RunningTurn {
   #phase: "running" | "ending" = "running";
   #deadline: Timer | undefined;
   #limit: TurnLimitError | undefined;
+  #compute: ComputeRef | undefined;
   #settle: (outcome: TurnOutcome) => void = () => undefined;
 
   constructor(context: TurnContext, start: TurnStart) {
     this.#context = context;
     this.#start = start;
+    this.#compute = start.compute;
     this.session = start.position.session;
     this.executionId = start.executionId;
     this.startSeq = start.firstSeq ?? start.startSeq;
@@ -107,12 +119,17 @@ export class Turn implements RunningTurn {
     this.#watchDeadline();
     const sink = this.#newSink();
     try {
-      const { harness } = await this.#start.harness.attach({
+      const { harness, compute } = await this.#start.harness.attach({
         sessionUid: this.session,
+        executionId: this.executionId,
         fence: this.#journal.fence,
+        identity: this.#start.seed.identity,
+        compute: this.#start.compute,
+        descriptor: this.#start.descriptor,
         signal: this.#gate.signal,
       });
       this.#gate.pass();
+      this.#noteCompute(compute);
       await harness.run(this.#harnessStart(), sink, { signal: this.#gate.signal });
     } catch (error) {
       return this.#harnessThrew(error, sink);
@@ -141,6 +158,11 @@ export class Turn implements RunningTurn {
     const fault = new HoldfastError("aborted", "session: another host has taken it over; read the session, then retry");
     this.#journal.close(fault);
     await this.#leave(fault, async () => ({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq }));
+  }
+
+  #noteCompute(compute: ComputeRef | undefined): void {
+    this.#compute = compute ?? this.#compute;
+    if (compute !== undefined) this.#journal.noteCompute(compute);
   }
 
   #newSink(): TurnSink {
@@ -193,7 +215,7 @@ export class Turn implements RunningTurn {
     } catch (error) {
       return this.#harnessThrew(error, sink);
     }
-    await this.#leave(turnOverError(), () => this.#end("COMPLETED", []));
+    await this.#leave(turnOverError(), () => this.#settled(() => this.#end("COMPLETED", [])));
   }
 
   async #harnessThrew(error: unknown, sink: TurnSink): Promise<void> {
@@ -227,7 +249,22 @@ export class Turn implements RunningTurn {
   async #fail(failure: HarnessFailure | TurnLimitError): Promise<void> {
     const grpcCode = failure instanceof HarnessFailure ? failure.grpcCode : failure.facts.grpc;
     const error = { grpcCode, description: failure.message };
-    await this.#leave(turnOverError(), () => this.#end("FAILED", [], error));
+    const end = () => this.#end("FAILED", [], error);
+    // A harness that fails for good has unwound by itself; what outgrew a limit was stopped somewhere.
+    await this.#leave(turnOverError(), () => (failure instanceof HarnessFailure ? this.#settled(end) : end()));
+  }
+
+  /** Captures what the harness keeps in memory, so that END and the memory it ended with become durable in one append. */
+  async #settled(end: () => Promise<TurnOutcome>): Promise<TurnOutcome> {
+    try {
+      this.#noteCompute(await this.#start.harness.settle({ sessionUid: this.session, compute: this.#compute }));
+    } catch (error) {
+      const fault = toHoldfastError(error);
+      const actor = this.#start.seed.identity;
+      await this.#journal.commit([errorEvent(this.#stamp, fault.facts.grpc, fault.message, actor)], { release: true });
+      return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+    }
+    return end();
   }
 
   /** The store refused the turn: what was acknowledged stays, nothing is added, and the lease is given back if that can be done. */

@@ -46,7 +46,8 @@ function computeOf(row: SessionRow): ComputeRef | undefined {
   const { snapshot } = row.projection;
   if (row.compute === undefined && snapshot === undefined) return undefined;
   const compute = create(ComputeRefSchema, row.compute ?? {});
-  if (snapshot !== undefined) compute.snapshot = create(SnapshotRefSchema, snapshot);
+  // What the row tells is newer than the last SUSPEND.
+  if (snapshot !== undefined) compute.snapshot ??= create(SnapshotRefSchema, snapshot);
   return compute;
 }
 

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { fenceOf, sessionUidOf } from "../base/index.ts";
+import { executionIdOf, fenceOf, sessionUidOf } from "../base/index.ts";
 import { HarnessDescriptorSchema, type HarnessDescriptor } from "../gen/agentsessions/v1/harness_pb.ts";
 import type { Harness } from "../spi/index.ts";
 import { createHarnessCatalog } from "./catalog.ts";
@@ -28,7 +28,14 @@ class AskedHarness implements Harness {
   async run(): Promise<void> {}
 }
 
-const attachment = { sessionUid: sessionUidOf("s"), fence: fenceOf(1) };
+const attachment = {
+  sessionUid: sessionUidOf("s"),
+  executionId: executionIdOf("e"),
+  fence: fenceOf(1),
+  identity: undefined,
+  compute: undefined,
+  descriptor: create(HarnessDescriptorSchema),
+};
 
 describe("a catalog of harnesses in this process", () => {
   it("finds a harness by its name and nothing by another", async () => {

@@ -6,9 +6,12 @@
  */
 
 import { create } from "@bufbuild/protobuf";
-import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { invalidArgument } from "../base/errors.ts";
 import { HarnessDescriptorSchema } from "../gen/agentsessions/v1/harness_pb.ts";
-import type { CallOptions, Harness, HarnessCatalog, HarnessDescriptor, HarnessEntry } from "../spi/index.ts";
+import { RuntimeCapabilitiesSchema, SnapshotRefSchema } from "../gen/agentsessions/v1/session_pb.ts";
+import type { Harness, HarnessCatalog, HarnessEntry } from "../spi/index.ts";
+import { placedDescriptor } from "./can-place.ts";
+import { Described } from "./described.ts";
 
 /** A catalog of `harnesses` by their names. Throws INVALID_ARGUMENT for an empty name. */
 export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>>): HarnessCatalog {
@@ -20,52 +23,30 @@ export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>
     }
     entries.set(name, entryOf(name, harness));
   }
-  return { find: (name) => entries.get(name) };
+  return { find: (name) => entries.get(name), names: () => [...entries.keys()] };
 }
 
+/** The runtime of a harness in this process: it captures nothing. */
+const IN_PROCESS = { name: "local", capabilities: create(RuntimeCapabilitiesSchema) };
+
 function entryOf(name: string, harness: Harness): HarnessEntry {
-  let descriptor: Promise<HarnessDescriptor> | undefined;
-  const ask = (): Promise<HarnessDescriptor> => {
-    const asked = whole(harness);
-    descriptor = asked;
-    asked.catch(() => {
-      if (descriptor === asked) descriptor = undefined;
-    });
-    return asked;
-  };
+  // A harness in plain JavaScript may leave fields out; what is absent has its default.
+  const whole = async () => create(HarnessDescriptorSchema, await harness.describe());
+  const described = new Described(async () => placedDescriptor(await whole(), IN_PROCESS));
   return {
     name,
     source: "static",
     open: true,
-    describe: (options) => untilAborted(descriptor ?? ask(), options),
+    runtime: IN_PROCESS,
+    describe: (options) => described.get(options),
     attach: async ({ signal }) => {
       signal.throwIfAborted();
       return { harness };
     },
+    rehearse: async () => ({ harness, [Symbol.asyncDispose]: async () => undefined }),
+    settle: async () => undefined,
+    // It holds nothing that the journal does not: the session itself is what a restore needs.
+    suspend: async ({ sessionUid }) => ({ snapshot: create(SnapshotRefSchema, { local: sessionUid }) }),
+    release: async () => undefined,
   };
-}
-
-/** A harness in plain JavaScript may leave fields out; what is absent has its default. */
-async function whole(harness: Harness): Promise<HarnessDescriptor> {
-  return create(HarnessDescriptorSchema, await harness.describe());
-}
-
-/** The descriptor is everybody's, so a caller that gives up leaves the question standing. */
-async function untilAborted<T>(shared: Promise<T>, { signal }: CallOptions = {}): Promise<T> {
-  if (signal === undefined) return shared;
-  signal.throwIfAborted();
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(reasonOf(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([shared, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
-function reasonOf(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new HoldfastError("cancelled", "the caller gave up");
 }

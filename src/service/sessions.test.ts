@@ -122,6 +122,7 @@ describe("CreateSession", () => {
           const entry = inner.find(name);
           return entry === undefined || name !== "other" ? entry : { ...entry, open: false };
         },
+        names: () => inner.names(),
       }),
     });
     await expect(sessions.createSession(createRequest({ harness: "nobody" }), context)).rejects.toMatchObject({

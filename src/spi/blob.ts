@@ -14,6 +14,8 @@ export interface BlobRef {
 export interface BlobStore {
   /** Stores bytes durably; the same bytes again are the same blob. */
   put(bytes: Uint8Array, options?: CallOptions): Promise<BlobRef>;
-  /** The bytes of a blob, checked against the digest; undefined when it is not here. */
+  /** The bytes of a blob, checked against the digest (DATA_LOSS where they differ); undefined when it is not here. */
   get(ref: Pick<BlobRef, "uri" | "digest">, options?: CallOptions): Promise<Uint8Array | undefined>;
+  /** Removes a blob that nothing refers to any longer; one that is not here is passed over. */
+  delete(ref: Pick<BlobRef, "uri" | "digest">, options?: CallOptions): Promise<void>;
 }

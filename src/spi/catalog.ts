@@ -1,8 +1,9 @@
-/** How the controller finds a harness by name, wherever it lives. */
+/** How the controller finds a harness by name, wherever it lives, and what it asks of the place where it lives. */
 
-import type { Fence, SessionUid } from "../base/ids.ts";
+import type { ExecutionId, Fence, SessionUid } from "../base/ids.ts";
 import type { CallOptions, Harness } from "./harness.ts";
-import type { ComputeRef, HarnessDescriptor } from "./wire.ts";
+import type { SnapshotKind } from "./runtime.ts";
+import type { ComputeRef, HarnessDescriptor, IdentityRef, RuntimeCapabilities, SnapshotRef } from "./wire.ts";
 
 /** A harness that this host serves under a name. */
 export interface HarnessEntry {
@@ -12,17 +13,54 @@ export interface HarnessEntry {
   readonly source: "static" | "registered";
   /** False once it was retired: sessions that have it go on, new ones are refused. */
   readonly open: boolean;
-  /** What it says of itself; asked once and kept. */
+  /** The runtime under it, as it is. */
+  readonly runtime: { readonly name: string; readonly capabilities: RuntimeCapabilities };
+  /**
+   * What it says of itself; asked once and kept. Throws FAILED_PRECONDITION where the runtime under it has not what the harness needs:
+   * the message names what is missing.
+   */
   describe(options?: CallOptions): Promise<HarnessDescriptor>;
-  /** The harness for one session's turn: placed, started or restored as its runtime does. */
+  /** The harness for one session's turn: the incarnation that lives here, or one that is started, restored or forked. */
   attach(options: AttachOptions): Promise<AttachedHarness>;
+  /**
+   * The harness apart from any session, in a fresh sandbox of its own where its runtime has such a thing: for replays. Whoever asked
+   * disposes of it.
+   */
+  rehearse(options: CallOptions): Promise<RehearsedHarness>;
+  /**
+   * The session's turn has run to its end, which is about to be recorded. A harness that keeps state in memory is captured, so that the
+   * turn survives the process that holds it; resolves with what the session's row tells of its compute, or undefined where there
+   * is nothing to tell. A turn that is not settled leaves no trace in memory: the next one starts from the capture before it.
+   */
+  settle(options: ResidenceOptions): Promise<ComputeRef | undefined>;
+  /**
+   * Captures the session's state. `local` keeps it warm on this node; `external` also frees what it holds here. Resolves with the
+   * snapshot that SUSPEND records, and with what the row tells. Throws FAILED_PRECONDITION where memory should be captured and is not here.
+   */
+  suspend(options: ResidenceOptions & { readonly kind: SnapshotKind }): Promise<SuspendedSession>;
+  /** Destroys what the session holds here; nothing to destroy does nothing. */
+  release(session: SessionUid): Promise<void>;
+}
+
+/** Which session is meant. */
+export interface ResidenceOptions {
+  readonly sessionUid: SessionUid;
+  /** What the session's row tells of its compute. */
+  readonly compute: ComputeRef | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Which session a harness is attached for. */
 export interface AttachOptions {
   readonly sessionUid: SessionUid;
+  readonly executionId: ExecutionId;
   /** The fence under which the turn writes, bound to the incarnation. */
   readonly fence: Fence;
+  readonly identity: IdentityRef | undefined;
+  /** What the session's row told of its compute when the turn began: the snapshot to restore from, where there is one. */
+  readonly compute: ComputeRef | undefined;
+  /** What the turn was planned with; another one now is FAILED_PRECONDITION. */
+  readonly descriptor: HarnessDescriptor;
   readonly signal: AbortSignal;
 }
 
@@ -33,8 +71,22 @@ export interface AttachedHarness {
   readonly compute?: ComputeRef | undefined;
 }
 
+/** A harness apart from any session. */
+export interface RehearsedHarness extends AsyncDisposable {
+  readonly harness: Harness;
+}
+
+/** A session whose state was captured. */
+export interface SuspendedSession {
+  readonly snapshot: SnapshotRef;
+  /** Absent where the row has nothing to tell. */
+  readonly compute?: ComputeRef | undefined;
+}
+
 /** The harnesses of this host. */
 export interface HarnessCatalog {
   /** The entry under `name`; undefined for an unknown one. */
   find(name: string): HarnessEntry | undefined;
+  /** The names that new sessions may use, in order. */
+  names(): readonly string[];
 }

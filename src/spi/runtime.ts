@@ -1,4 +1,13 @@
-/** The runtime SPI: where a harness lives, and how its memory is kept. Runtimes are interchangeable behind it. */
+/**
+ * The runtime SPI: where a harness lives, and how its memory is kept. Runtimes are interchangeable behind it; one conformance suite
+ * (`holdfast/testing`) holds all of them to it.
+ *
+ * Invariants:
+ * - One incarnation of a session lives at a time; it is bound to the fence that the journal minted for it.
+ * - A snapshot that was returned is durable for as long as its kind says: `external` outlives this process, `local` the incarnation's.
+ * - Capabilities are reported as they are. A runtime without memory snapshots answers `snapshot` with a reference to the session itself.
+ * - A call that fails leaves nothing half-made behind.
+ */
 
 import type { Fence, SessionUid } from "../base/ids.ts";
 import type { CallOptions, Harness } from "./harness.ts";
@@ -7,7 +16,7 @@ import type { ComputeState, IdentityRef, RuntimeCapabilities, SnapshotRef } from
 /** What a runtime needs to know to start a sandbox for a session. */
 export interface SessionSpec {
   readonly sessionUid: SessionUid;
-  /** The harness's registered name. */
+  /** The harness's name on this host. */
   readonly harness: string;
   /** The image or bundle to start, where the runtime has such a thing. */
   readonly image?: string | undefined;
@@ -23,6 +32,7 @@ export interface Incarnation {
   readonly runtime: string;
   /** The process, pod or worker that holds it. */
   readonly worker: string;
+  readonly sessionUid: SessionUid;
   /** The token that appends on its behalf carry. */
   readonly fence: Fence;
   /** Where its harness listens, where it has an address. */
@@ -42,24 +52,39 @@ export interface IncarnationOptions extends CallOptions {
   readonly fence: Fence;
 }
 
-/** A compute backend. */
-export interface Runtime {
-  /** The name under which config and `Session.compute.runtime` know it. */
+/** A compute backend, configured for one harness. */
+export interface Runtime extends AsyncDisposable {
+  /** The kind of backend, as `Session.compute.runtime` has it: `local`, `process`, `remote`, `quickjs`, `gvisor`. */
   readonly name: string;
   /** Starts a cold sandbox. */
   create(spec: SessionSpec, options?: CallOptions): Promise<Incarnation>;
-  /** The harness inside an incarnation; its `run` drives turns there. */
+  /**
+   * The harness inside an incarnation; its `run` drives turns there. Calling it again gives the same harness. A sandbox that was
+   * paused by a `local` snapshot goes on. Rejects with UNAVAILABLE where the sandbox is gone.
+   */
   attach(incarnation: Incarnation, options?: CallOptions): Promise<Harness>;
-  /** Captures state; `external` also releases the compute, keeping what restore needs. */
+  /** What the harness says of itself, without a session: of a sandbox that is started for this and destroyed, where need be. */
+  describe(options?: CallOptions): ReturnType<Harness["describe"]>;
+  /**
+   * Captures state; `local` keeps the sandbox, paused where the runtime can pause; `external` releases the compute, keeping what restore
+   * needs. Never during a turn (ABORTED).
+   */
   snapshot(incarnation: Incarnation, kind: SnapshotKind, options?: CallOptions): Promise<SnapshotRef>;
+  /**
+   * Captures state as durably as `external` and keeps the sandbox running: what makes a turn of a memory-snapshot harness survive the
+   * host. Absent where the runtime captures no memory.
+   */
+  checkpoint?(incarnation: Incarnation, options?: CallOptions): Promise<SnapshotRef>;
   /** Brings a session back from a snapshot. */
   restore(snapshot: SnapshotRef, options: IncarnationOptions): Promise<Incarnation>;
   /** Starts a child from a parent's snapshot. Rejects with SnapshotSupersededError; leaves no half-made child behind. */
   fork(snapshot: SnapshotRef, options: IncarnationOptions): Promise<Incarnation>;
-  /** Destroys an incarnation. A snapshot may not be restorable after it. */
+  /** Destroys an incarnation; doing it again does nothing. A snapshot may not be restorable after it. */
   stop(incarnation: Incarnation, options?: CallOptions): Promise<void>;
-  /** The compute state of an incarnation. */
+  /** The compute state of an incarnation: LIVE, WARM (paused), TERMINATED (it died or was stopped). */
   status(incarnation: Incarnation, options?: CallOptions): Promise<ComputeState>;
   /** What this backend can do, as it is. */
   capabilities(): RuntimeCapabilities;
+  /** Forgets a snapshot that nothing refers to any longer; optional, and unknown ones are passed over. */
+  discard?(snapshot: SnapshotRef, options?: CallOptions): Promise<void>;
 }

@@ -7,6 +7,7 @@ import { createController, type Controller, type ControllerLimits, type ExecInvo
 import { UsageSchema, type Event, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import { CapabilitiesSchema, HarnessDescriptorSchema, Resumability, type HarnessDescriptor } from "../gen/agentsessions/v1/harness_pb.ts";
 import { eventKindName, type JournalStore, type SessionSeed } from "../journal/index.ts";
+import { createHarnessCatalog } from "../placement/index.ts";
 import {
   textMessage,
   type Harness,
@@ -36,13 +37,7 @@ export function testHarness(run: HarnessRun, descriptor: Partial<HarnessDescript
 
 /** A catalog of harnesses in this process. */
 export function harnessCatalog(harnesses: Readonly<Record<string, Harness>>): HarnessCatalog {
-  return {
-    find(name) {
-      const harness = harnesses[name];
-      if (harness === undefined) return undefined;
-      return { name, source: "static", open: true, describe: (options) => harness.describe(options), attach: async () => ({ harness }) };
-    },
-  };
+  return createHarnessCatalog(harnesses);
 }
 
 /** A completion with one text part. */

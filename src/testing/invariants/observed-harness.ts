@@ -5,13 +5,12 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { clone } from "@bufbuild/protobuf";
-import { FENCE_NONE, type Digest } from "../../base/index.ts";
+import type { Digest, Fence } from "../../base/index.ts";
 import { inputHash } from "../../canon/index.ts";
 import { DivergenceError } from "../../controller/index.ts";
 import { MessageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { Mediation } from "../../spi/index.ts";
 import type {
-  AttachOptions,
   CallOptions,
   EventSink,
   Harness,
@@ -41,13 +40,14 @@ export interface HarnessObserverOptions {
   readonly host: string;
 }
 
-/** The same catalog, observed. An attach without a fence is a replay's. */
+/** The same catalog, observed. A rehearsal is a replay's. */
 export function observedHarnesses(options: HarnessObserverOptions): HarnessCatalog {
   return {
     find(name) {
       const entry = options.harnesses.find(name);
       return entry === undefined ? undefined : observedEntry(entry, options);
     },
+    names: () => options.harnesses.names(),
   };
 }
 
@@ -56,27 +56,40 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     name: entry.name,
     source: entry.source,
     open: entry.open,
+    runtime: entry.runtime,
     describe: (call) => entry.describe(call),
     attach: async (attach) => {
       const attached = await entry.attach(attach);
-      const { tools } = await entry.describe();
-      const actsItself = tools.some(({ mediation }) => mediation === Mediation.IN_HARNESS_REPORTED);
-      return { ...attached, harness: observedHarness(attached.harness, attach, { ...options, actsItself }) };
+      return { ...attached, harness: observedHarness(attached.harness, attach.fence, { ...options, actsItself: await actsItself(entry) }) };
     },
+    rehearse: async (call) => {
+      const rehearsed = await entry.rehearse(call);
+      return {
+        harness: observedHarness(rehearsed.harness, "replay", { ...options, actsItself: await actsItself(entry) }),
+        [Symbol.asyncDispose]: () => rehearsed[Symbol.asyncDispose](),
+      };
+    },
+    settle: (residence) => entry.settle(residence),
+    suspend: (residence) => entry.suspend(residence),
+    release: (session) => entry.release(session),
   };
+}
+
+async function actsItself(entry: HarnessEntry): Promise<boolean> {
+  const { tools } = await entry.describe();
+  return tools.some(({ mediation }) => mediation === Mediation.IN_HARNESS_REPORTED);
 }
 
 interface RunObserverOptions extends HarnessObserverOptions {
   readonly actsItself: boolean;
 }
 
-function observedHarness(harness: Harness, attach: AttachOptions, options: RunObserverOptions): Harness {
+function observedHarness(harness: Harness, fence: Fence | "replay", options: RunObserverOptions): Harness {
   const { ledger, host } = options;
   return {
     describe: (call) => harness.describe(call),
     run: (start, sink, call) => {
-      const fence = attach.fence === FENCE_NONE ? "replay" : attach.fence;
-      const run: Run = { session: attach.sessionUid, host, fence, executionId: start.executionId };
+      const run: Run = { session: start.sessionUid, host, fence, executionId: start.executionId };
       const { lastSeq } = start.history;
       const { inputs, config, resumeFromSeq } = start;
       const seen: SeenStart = { ...run, lastSeq, inputs, config, resumeFromSeq, pages: [] };
