@@ -1,17 +1,17 @@
 /**
- * Appends a second at 1, 8, 64 and 512 sessions that append at the same time, each one event after the other, against bare
- * inserts of the very same rows into the same kind of file: encoded beforehand, through the store's own connection settings,
+ * Appends a second at 1, 8, 64 and 512 sessions that append at the same time, each one event of its turn after the other, against
+ * bare inserts of the very same rows into the same kind of file: encoded beforehand, through the store's own connection settings,
  * schema and statement, in transactions of as many rows as there are sessions. Bare inserts hash nothing, check nothing and
  * keep no session rows.
  */
 
 import { join } from "node:path";
-import { fenceOf, hostIdOf, type SessionUid } from "../src/base/index.ts";
+import { fenceOf, hostIdOf, seqOf, type SessionUid } from "../src/base/index.ts";
 import { EMPTY_PROJECTION, seal, type JournalStore, type NewEvent, type StoredRecord } from "../src/journal/index.ts";
 import { openWriter } from "../src/stores/sqlite/connection.ts";
 import { STATEMENTS } from "../src/stores/sqlite/statements.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
-import { outputEvents } from "./events.ts";
+import { outputEvents, turnStart } from "./events.ts";
 import { pairedRatio, Stopwatch, takeTurns, type Figure, type Rounds } from "./statistics.ts";
 import { createSessions, PORTS, withStore, type WriterMode } from "./stores.ts";
 
@@ -26,8 +26,12 @@ const LOADS = [
 const TARGET_SESSIONS = 64;
 const TARGET: Target = { of: "ratio", bound: "at-least", limit: 0.55 };
 const FENCE = fenceOf(1);
+/** What opens every session's turn, before the clock runs. */
+const START: NewEvent = { event: turnStart() };
+/** The version of a session after its start: it was created, then claimed. */
+const STARTED_VERSION = 2;
 
-/** What one session appends: the events, and the records that they become. */
+/** What one session appends after its start: the events, and the records that they become. */
 interface Script {
   readonly events: readonly NewEvent[];
   readonly records: readonly StoredRecord[];
@@ -69,7 +73,7 @@ function scriptsOf(sessions: number, eventsEach: number): Script[] {
     const events: NewEvent[] = [];
     for (let index = 0; index < eventsEach; index++) events.push({ event: eventAt(session * eventsEach + index) });
     const records: StoredRecord[] = [];
-    let projection = EMPTY_PROJECTION;
+    let { projection } = seal(EMPTY_PROJECTION, FENCE, [START], PORTS.digest);
     for (const event of events) {
       const sealed = seal(projection, FENCE, [event], PORTS.digest);
       projection = sealed.projection;
@@ -88,16 +92,16 @@ async function appends(context: BenchContext, writer: WriterMode, scripts: reado
   });
 }
 
-/** Sessions whose writer has the fence 1. */
+/** Sessions in a turn whose writer has the fence 1. */
 async function claimedSessions(store: JournalStore, count: number): Promise<SessionUid[]> {
   const uids = await createSessions(store, count);
   const writer = { kind: "claim", holder: hostIdOf("bench"), leaseMs: 600_000 } as const;
-  await Promise.all(uids.map((session) => store.append({ session, writer, events: [] })));
+  await Promise.all(uids.map((session) => store.append({ session, writer, events: [START] })));
   return uids;
 }
 
 async function appendAll(store: JournalStore, session: SessionUid, { events }: Script): Promise<void> {
-  let expectedLastSeq = EMPTY_PROJECTION.lastSeq;
+  let expectedLastSeq = seqOf(1);
   for (const event of events) {
     const outcome = await store.append({ session, expectedLastSeq, writer: { kind: "hold", fence: FENCE }, events: [event] });
     if (outcome.kind !== "appended") throw new Error(`an append was refused: ${outcome.kind}`);
@@ -112,12 +116,13 @@ function bareInserts(context: BenchContext, scripts: readonly Script[]): Figure 
   try {
     const [begin, insert, commit] = ["BEGIN IMMEDIATE", STATEMENTS.insertRecord, "COMMIT"].map((sql) => db.prepare(sql));
     const batches = scripts[0]!.records.length;
+    const nowMs = PORTS.clock.nowMs();
     const watch = new Stopwatch();
     for (let batch = 0; batch < batches; batch++) {
       begin!.run();
       for (let session = 0; session < scripts.length; session++) {
         const { seq, kind, fence, contentHash, bytes } = scripts[session]!.records[batch]!;
-        insert!.run(session + 1, seq, kind, fence, contentHash, bytes);
+        insert!.run(session + 1, seq, kind, fence, STARTED_VERSION + batch + 1, nowMs, contentHash, bytes);
       }
       commit!.run();
     }
@@ -135,7 +140,7 @@ async function requireSameBytes(context: BenchContext, writer: WriterMode, scrip
     await Promise.all(scripts.map((script, index) => appendAll(store, uids[index]!, script)));
     for (const [index, { records }] of scripts.entries()) {
       let at = 0;
-      for await (const page of store.read({ session: uids[index]! })) {
+      for await (const page of store.read({ session: uids[index]!, fromSeq: seqOf(2) })) {
         for (const { bytes } of page) if (Buffer.compare(bytes, records[at++]!.bytes) !== 0) throw new Error("a record differs");
       }
       if (at !== records.length) throw new Error(`the journal holds ${at} records of ${records.length}`);

@@ -53,6 +53,11 @@ export function outputEvents(bytes: number): EventSource {
   return eventsOfSize(bytes, outputEvent);
 }
 
+/** The start of the turn that the first events of a journal belong to. */
+export function turnStart(): Event {
+  return turnEvent(0, 0);
+}
+
 type SizedSource = (index: number, textLength: number) => Event;
 
 const SAMPLE = 360;

@@ -36,6 +36,8 @@ export interface DraftRecord {
   readonly key: number;
   readonly record: StoredRecord;
   readonly aside: Uint8Array | undefined;
+  /** Set for the last record that an append or an adoption adds: the session after it. */
+  readonly ends: SessionState | undefined;
 }
 
 /** A session that a draft changes. `before` is undefined for a new one; `removed`, its row goes with what was `after` it. */
@@ -43,6 +45,11 @@ export interface DraftChange {
   readonly before: SessionState | undefined;
   after: SessionState;
   removed: boolean;
+  /**
+   * The last version that a record of the draft `ends` under the session's own fence; 0 where there is none. Where it is the version of
+   * `after`, that record says head, fence, version and time of `after`.
+   */
+  recordedVersion: number;
 }
 
 /** Records that a draft removes: all that a session has above a seq, with what is beside them. */
@@ -135,26 +142,39 @@ export class DraftWork {
     if (change !== undefined) change.removed = true;
   }
 
-  protected change(before: SessionState | undefined, after: SessionState): void {
+  protected change(before: SessionState | undefined, after: SessionState): DraftChange {
     const { uid } = after.seed;
-    const change = this.#changes.get(uid);
-    if (change === undefined) this.#changes.set(uid, { before, after, removed: false });
-    else change.after = after;
+    let change = this.#changes.get(uid);
+    if (change === undefined) {
+      change = { before, after, removed: false, recordedVersion: 0 };
+      this.#changes.set(uid, change);
+    } else {
+      change.after = after;
+    }
+    return change;
   }
 
   /** Replaces a session's state, with all that follows from it: its name and its watchers. */
   protected put(before: SessionState | undefined, after: SessionState, records: readonly StoredRecord[]): void {
-    this.change(before, after);
+    const change = this.change(before, after);
+    if (records.at(-1)?.fence === after.fence) change.recordedVersion = after.version;
     const { project, name, uid } = after.seed;
     const wasLive = before !== undefined && isLive(before);
     if (name !== "" && wasLive !== isLive(after)) this.#names.set(nameKey(project, name), isLive(after));
     if (before?.version !== after.version) this.notices.push({ session: uid, records });
   }
 
-  protected addRecords(key: number, records: readonly StoredRecord[], asides: readonly (Uint8Array | undefined)[]): void {
-    for (let index = 0; index < records.length; index++) {
+  /** Adds records of the session with this key; the last of them `ends` what makes the session that state. */
+  protected addRecords(
+    key: number,
+    records: readonly StoredRecord[],
+    asides: readonly (Uint8Array | undefined)[],
+    ends: SessionState | undefined,
+  ): void {
+    const last = records.length - 1;
+    for (let index = 0; index <= last; index++) {
       const record = records[index]!;
-      this.records.push({ key, record, aside: asides[index] });
+      this.records.push({ key, record, aside: asides[index], ends: index === last ? ends : undefined });
       this.bytes += record.bytes.length;
     }
     this.recordsTouched += records.length;

@@ -53,6 +53,7 @@ export class Draft extends DraftWork {
       state.key,
       advanced.records,
       request.events.map(({ aside }) => aside),
+      advanced.state,
     );
     this.put(state, advanced.state, advanced.records);
     return { kind: "appended", records: advanced.records, fence: admitted.fence, projection: advanced.state.projection };
@@ -70,7 +71,7 @@ export class Draft extends DraftWork {
     if (taken !== undefined) return { kind: "name-taken", name: taken };
     const children = request.children.map((child) => this.#sealChild(request, parent, child));
     for (const { state, records, marker } of children) {
-      this.addRecords(state.key, records, [marker.aside]);
+      this.addRecords(state.key, records, [marker.aside], undefined);
       this.put(undefined, state, records);
     }
     return { kind: "forked", rows: children.map(({ state }) => rowOf(state, this.ports.nowMs)) };
@@ -100,6 +101,7 @@ export class Draft extends DraftWork {
       state.key,
       adopted.records,
       request.records.map(({ aside }) => aside),
+      adopted.state,
     );
     this.put(found, adopted.state, adopted.records);
     return { kind: "adopted", row: rowOf(adopted.state, nowMs), created: found === undefined };

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HoldfastError } from "../../base/index.ts";
 import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { openReader, openWriter, requireDurable } from "./connection.ts";
-import { migrate, MIGRATIONS, numberOf } from "./schema.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { migrate, numberOf } from "./schema.ts";
 
 let folder: TemporaryFolder;
 let path: string;

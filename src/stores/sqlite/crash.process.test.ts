@@ -6,7 +6,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { JournalStore } from "../../journal/index.ts";
-import { recordsOf, requireChain } from "../../testing/journal-conformance/fixtures.ts";
+import { projectionOf, recordsOf, requireChain, uid } from "../../testing/journal-conformance/fixtures.ts";
 import { SeededRandom, testDigest, VirtualClock } from "../../testing/ports.ts";
 import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { openSqliteStore } from "./index.ts";
@@ -96,11 +96,12 @@ function note(acknowledged: Acknowledged, line: string): void {
   acknowledged.set(session, (acknowledged.get(session) ?? new Map<number, string>()).set(Number(seq), hash));
 }
 
-/** Checks that every acknowledged record is where it was acknowledged, and that every chain is whole. */
+/** Checks that every acknowledged record is where it was acknowledged, that every chain is whole, and that the row says what it says. */
 async function requireKept(store: JournalStore, acknowledged: Acknowledged): Promise<void> {
   for (const [session, hashes] of acknowledged) {
     const records = await recordsOf(store, session);
     requireChain(records);
+    expect((await store.get(uid(session)))?.projection).toEqual(projectionOf(records));
     const lost = [...hashes].filter(([seq, hash]) => records[seq - 1]?.contentHash !== hash);
     expect({ session, lost }).toEqual({ session, lost: [] });
   }

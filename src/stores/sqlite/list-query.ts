@@ -1,8 +1,11 @@
-/** Listings as SQL. The index is named, so that a listing is a walk along one index whatever the planner believes. */
+/**
+ * Listings as SQL. The index is named, so that a listing is a walk along one index whatever the planner believes: newest first,
+ * and only sessions of one millisecond are put in order as they are met.
+ */
 
 import type { SQLInputValue } from "node:sqlite";
 import type { ListRequest } from "../../journal/index.ts";
-import { SESSION_COLUMNS } from "./session-row.ts";
+import { SESSION_COLUMNS, SESSION_JOINS } from "./session-row.ts";
 
 /** A query and its values. */
 export interface ListQuery {
@@ -19,7 +22,7 @@ export function listQueryOf(request: ListRequest): ListQuery {
     values.push(...given);
   };
   if (request.project !== undefined) where("s.project = ?", request.project);
-  if (request.parent !== undefined) where("s.parent_uid = ?", request.parent);
+  if (request.parent !== undefined) where("s.parent_key = (SELECT key FROM sessions WHERE uid = ?)", request.parent);
   if (request.openTurn !== undefined) where(`s.open_turn = ${request.openTurn ? 1 : 0}`);
   if (request.openApproval !== undefined) where(`s.open_approval = ${request.openApproval ? 1 : 0}`);
   if (request.deletedBeforeMs !== undefined) where("s.deleted = 1 AND s.update_time_ms <= ?", request.deletedBeforeMs);
@@ -30,7 +33,7 @@ export function listQueryOf(request: ListRequest): ListQuery {
     where("s.create_time_ms <= ? AND (s.create_time_ms < ? OR s.uid > ?)", createTimeMs, createTimeMs, uid);
   }
   const filter = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  const sql = `SELECT ${SESSION_COLUMNS} FROM sessions AS s INDEXED BY ${indexOf(request)} CROSS JOIN seeds ON seeds.key = s.key
+  const sql = `SELECT ${SESSION_COLUMNS} FROM sessions AS s INDEXED BY ${indexOf(request)} ${SESSION_JOINS}
     ${filter} ORDER BY s.create_time_ms DESC, s.uid LIMIT ?`;
   return { sql, values: [...values, request.limit + 1] };
 }

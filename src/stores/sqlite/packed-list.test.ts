@@ -13,9 +13,9 @@ describe("a packed list", () => {
 
   it("needs to know how many values each statement takes", () => {
     expect(Object.fromEntries(STATEMENT_NAMES.map((name, index) => [name, VALUE_COUNTS[index]]))).toMatchObject({
-      insertRecord: 6,
+      insertRecord: 8,
       insertAside: 3,
-      insertSession: 18,
+      insertSession: 17,
       clearProbe: 0,
     });
   });

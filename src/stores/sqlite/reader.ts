@@ -10,7 +10,7 @@ import type { Committed, ListRequest, OriginOf, ReadRun, RecordSize, SessionStat
 import { openReader } from "./connection.ts";
 import { toStoreError } from "./faults.ts";
 import { listQueryOf } from "./list-query.ts";
-import { SESSION_COLUMNS, stateOf } from "./session-row.ts";
+import { SESSION_COLUMNS, SESSION_JOINS, stateOf } from "./session-row.ts";
 
 /** What is durable in the file. Every method throws a HoldfastError where the file cannot be read. */
 export class JournalReader implements Omit<Committed, "load"> {
@@ -29,16 +29,16 @@ export class JournalReader implements Omit<Committed, "load"> {
 
   constructor(path: string) {
     this.#db = openReader(path);
-    this.#session = this.#db.prepare(`SELECT ${SESSION_COLUMNS} FROM sessions AS s JOIN seeds ON seeds.key = s.key WHERE s.uid = ?`);
+    this.#session = this.#db.prepare(`SELECT ${SESSION_COLUMNS} FROM sessions AS s ${SESSION_JOINS} WHERE s.uid = ?`);
     this.#name = this.#db.prepare("SELECT 1 FROM sessions WHERE project = ? AND name = ? AND name <> '' AND deleted = 0");
     this.#origin = this.#db.prepare("SELECT parent_key AS key, fork_seq AS forkSeq FROM sessions WHERE key = ? AND parent_key IS NOT NULL");
-    this.#hash = this.#db.prepare("SELECT content_hash AS hash FROM records WHERE session = ? AND seq = ?");
+    this.#hash = this.#db.prepare("SELECT lower(hex(content_hash)) AS hash FROM records WHERE session = ? AND seq = ?");
     const range = "FROM records WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq LIMIT ?";
-    this.#run = this.#db.prepare(`SELECT seq, kind, content_hash AS contentHash, fence, bytes ${range}`);
+    this.#run = this.#db.prepare(`SELECT seq, kind, lower(hex(content_hash)) AS contentHash, fence, bytes ${range}`);
     this.#runBytes = this.#db.prepare(`SELECT coalesce(sum(length(bytes)), 0) AS bytes FROM (SELECT bytes ${range})`);
     this.#asides = this.#db.prepare("SELECT seq, bytes FROM asides WHERE session = ? AND seq BETWEEN ? AND ?");
     this.#needed = this.#db.prepare(`SELECT coalesce(max(min(fork_seq, coalesce(kept_seq, fork_seq))), 0) AS seq
-      FROM sessions INDEXED BY sessions_by_parent WHERE parent_uid = ?`);
+      FROM sessions INDEXED BY sessions_by_parent WHERE parent_key = (SELECT key FROM sessions WHERE uid = ?)`);
     this.#sizes = this.#db.prepare(`SELECT seq, length(bytes) AS bytes FROM records
       WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?`);
   }

@@ -1,14 +1,29 @@
-/** A session's row in the file, and the state it stands for. */
+/**
+ * A session's row in the file, and the state it stands for.
+ *
+ * The row of a session with an open turn may be behind: an append in the middle of a turn leaves it as it was, and its last record
+ * says what the row would say. So such a row is read with the session's newest record above its `last_seq`, if there is one; nothing
+ * else of it can have changed. Rows without an open turn are current, and reading them touches no record.
+ */
 
 import { HoldfastError, type Fence, type Seq, type SessionUid } from "../../base/index.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
-import type { SessionState } from "../../journal/index.ts";
+import type { ForkPoint, SessionState } from "../../journal/index.ts";
 import { decodeCompute, decodeSeed, decodeState } from "./row-codec.ts";
 
-/** The columns of a session and its seed. */
-export const SESSION_COLUMNS = `s.key, s.uid, s.project, s.name, s.create_time_ms AS createTimeMs, s.parent_uid AS parentUid,
-  s.parent_key AS parentKey, s.fork_seq AS forkSeq, s.deleted, s.update_time_ms AS updateTimeMs, s.version, s.fence,
-  s.last_seq AS lastSeq, s.head_hash AS headHash, s.state, s.compute, s.kept_seq AS keptSeq, seeds.bytes AS seed`;
+/** The columns of a session as it is, from `SESSION_JOINS`. */
+export const SESSION_COLUMNS = `s.key, s.uid, s.project, s.name, s.create_time_ms AS createTimeMs, parents.uid AS parentUid,
+  s.parent_key AS parentKey, s.fork_seq AS forkSeq, s.deleted, s.state, s.compute, s.kept_seq AS keptSeq, seeds.bytes AS seed,
+  iif(newest.seq IS NULL, s.update_time_ms, newest.update_time_ms) AS updateTimeMs,
+  iif(newest.seq IS NULL, s.version, newest.version) AS version,
+  coalesce(newest.fence, s.fence) AS fence, coalesce(newest.seq, s.last_seq) AS lastSeq,
+  lower(hex(coalesce(newest.content_hash, s.head_hash))) AS headHash`;
+
+/** What a session's row `s` is read with: its seed, its parent's uid, its newest record where the row is behind. */
+export const SESSION_JOINS = `CROSS JOIN seeds ON seeds.key = s.key
+  LEFT JOIN sessions AS parents ON parents.key = s.parent_key
+  LEFT JOIN records AS newest ON newest.position =
+    (SELECT position FROM records WHERE s.open_turn = 1 AND session = s.key AND seq > s.last_seq ORDER BY seq DESC LIMIT 1)`;
 
 /** What `SESSION_COLUMNS` selects. */
 interface SessionColumns {
@@ -21,8 +36,8 @@ interface SessionColumns {
   readonly parentKey: number | null;
   readonly forkSeq: number | null;
   readonly deleted: number;
-  readonly updateTimeMs: number;
-  readonly version: number;
+  readonly updateTimeMs: number | null;
+  readonly version: number | null;
   readonly fence: number;
   readonly lastSeq: number;
   readonly headHash: string;
@@ -42,16 +57,14 @@ export function stateOf(row: object): SessionState {
 }
 
 function decodedState(row: SessionColumns): SessionState {
-  const { key, parentUid, parentKey, forkSeq, updateTimeMs, version, fence, lastSeq, headHash, deleted, keptSeq } = row;
+  const { key, updateTimeMs, version, fence, lastSeq, headHash, deleted, keptSeq } = row;
+  if (version === null || updateTimeMs === null) throw new Error("the newest record ends no append");
   const deletionState = deleted === 0 ? DeletionState.DELETION_ACTIVE : DeletionState.DELETION_PENDING;
   const { uid, project, name, createTimeMs } = row;
   return {
     key,
     seed: decodeSeed({ uid, project, name, createTimeMs }, row.seed),
-    parent:
-      parentUid === null || parentKey === null || forkSeq === null
-        ? undefined
-        : { uid: parentUid as SessionUid, key: parentKey, forkSeq: forkSeq as Seq },
+    parent: parentOf(row),
     updateTimeMs,
     version,
     fence: fence as Fence,
@@ -60,4 +73,10 @@ function decodedState(row: SessionColumns): SessionState {
     projection: decodeState(row.state, { lastSeq: lastSeq as Seq, headHash, deletionState }),
     keptSeq: keptSeq === null ? undefined : (keptSeq as Seq),
   };
+}
+
+function parentOf({ parentUid, parentKey, forkSeq }: SessionColumns): ForkPoint | undefined {
+  if (parentKey === null || forkSeq === null) return undefined;
+  if (parentUid === null) throw new Error("the parent's row is missing");
+  return { uid: parentUid as SessionUid, key: parentKey, forkSeq: forkSeq as Seq };
 }

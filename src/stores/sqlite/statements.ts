@@ -1,19 +1,20 @@
 /** The statements that the writer runs. Its thread loads this and not what makes lists of them. */
 
 /**
- * The statements that change the journal. An append in the middle of a turn runs `insertRecord` and `advanceSession` and
- * touches no index but that of records; only what changes a listing's filters touches a session index.
+ * The statements that change the journal. An append in the middle of a turn runs `insertRecord` alone; only what changes a
+ * listing's filters touches a session index. Hashes come as text and are kept as bytes.
  */
 export const STATEMENTS = {
-  insertRecord: "INSERT INTO records (session, seq, kind, fence, content_hash, bytes) VALUES (?, ?, ?, ?, ?, ?)",
+  insertRecord: `INSERT INTO records (session, seq, kind, fence, version, update_time_ms, content_hash, bytes)
+    VALUES (?, ?, ?, ?, ?, ?, unhex(?), ?)`,
   insertAside: "INSERT INTO asides (session, seq, bytes) VALUES (?, ?, ?)",
   insertSeed: "INSERT INTO seeds (key, bytes) VALUES (?, ?)",
-  insertSession: `INSERT INTO sessions (key, uid, project, name, create_time_ms, parent_uid, parent_key, fork_seq, deleted, open_turn,
-    open_approval, update_time_ms, version, fence, last_seq, head_hash, state, compute)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  advanceSession: "UPDATE sessions SET update_time_ms = ?, version = ?, fence = ?, last_seq = ?, head_hash = ? WHERE key = ?",
+  insertSession: `INSERT INTO sessions (key, uid, project, name, create_time_ms, parent_key, fork_seq, deleted, open_turn, open_approval,
+    update_time_ms, version, fence, last_seq, head_hash, state, compute)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, unhex(?), ?, ?)`,
+  advanceSession: "UPDATE sessions SET update_time_ms = ?, version = ?, fence = ?, last_seq = ?, head_hash = unhex(?) WHERE key = ?",
   changeSession: `UPDATE sessions SET open_turn = ?, open_approval = ?, update_time_ms = ?, version = ?, fence = ?, last_seq = ?,
-    head_hash = ?, state = ?, compute = ? WHERE key = ?`,
+    head_hash = unhex(?), state = ?, compute = ? WHERE key = ?`,
   settleSession: "UPDATE sessions SET deleted = ?, kept_seq = ? WHERE key = ?",
   cutRecords: "DELETE FROM records WHERE session = ? AND seq > ?",
   cutAsides: "DELETE FROM asides WHERE session = ? AND seq > ?",

@@ -46,13 +46,17 @@ function add(list: WriteList, statement: StatementName, ...values: WriteValue[])
   for (const value of values) list.values.push(value);
 }
 
-function addRecord(list: WriteList, { key, record, aside }: DraftRecord): void {
+function addRecord(list: WriteList, { key, record, aside, ends }: DraftRecord): void {
   const { seq, kind, fence, contentHash, bytes } = record;
-  add(list, "insertRecord", key, seq, kind, fence, contentHash, bytes);
+  add(list, "insertRecord", key, seq, kind, fence, ends?.version ?? null, ends?.updateTimeMs ?? null, contentHash, bytes);
   if (aside !== undefined) add(list, "insertAside", key, seq, aside);
 }
 
-function addChange(list: WriteList, { before, after, removed }: DraftChange): void {
+/**
+ * What a change makes of the session's row: nothing in the middle of a turn, where the newest record says all that has changed. What
+ * only a row says (filters, state, whether the session can be used) is the same then, the open turn included.
+ */
+function addChange(list: WriteList, { before, after, removed, recordedVersion }: DraftChange): void {
   if (removed) return addRemoval(list, after.key);
   if (before === undefined) return addNew(list, after);
   if (before.version === after.version) return;
@@ -60,6 +64,7 @@ function addChange(list: WriteList, { before, after, removed }: DraftChange): vo
   const { key, updateTimeMs, version, fence, projection, compute } = after;
   const { lastSeq, headHash } = projection;
   if (isSettled && sameState(before.projection, projection) && before.compute === compute) {
+    if (recordedVersion === version && projection.openTurn !== undefined && isLive(after)) return;
     add(list, "advanceSession", updateTimeMs, version, fence, lastSeq, headHash, key);
   } else {
     const flags = [flag(projection.openTurn !== undefined), flag(hasOpenApproval(after))];
@@ -81,7 +86,7 @@ function addRemoval(list: WriteList, key: number): void {
 
 function addNew(list: WriteList, state: SessionState): void {
   const { key, seed, parent, updateTimeMs, version, fence, projection, compute } = state;
-  const place = [parent?.uid ?? null, parent?.key ?? null, parent?.forkSeq ?? null];
+  const place = [parent?.key ?? null, parent?.forkSeq ?? null];
   const flags = [flag(!isLive(state)), flag(projection.openTurn !== undefined), flag(hasOpenApproval(state))];
   const head = [updateTimeMs, version, fence, projection.lastSeq, projection.headHash];
   const rest = [encodeState(state), encodeCompute(compute)];

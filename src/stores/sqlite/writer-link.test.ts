@@ -17,7 +17,7 @@ const options = () => ({ path: join(folder.path, "journal.sqlite"), fileBytesMax
 function records(...seqs: number[]): WriteList {
   return {
     statements: seqs.map(() => STATEMENT_NAMES.indexOf("insertRecord")),
-    values: seqs.flatMap((seq) => [1, seq, 3, 1, `hash ${seq}`, Uint8Array.of(seq)]),
+    values: seqs.flatMap((seq) => [1, seq, 3, 1, null, null, "ab".repeat(32), Uint8Array.of(seq)]),
   };
 }
 
