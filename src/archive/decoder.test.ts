@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { ArchiveDecoder, FRAME_BYTES_MAX, LINE_BYTES_MAX } from "./index.ts";
+import { ArchiveDecoder, FRAME_BYTES_MAX, JSON_DEPTH_MAX, LINE_BYTES_MAX } from "./index.ts";
 import { MAGIC } from "./frames.ts";
 import { doubtIn } from "./json-text.ts";
 import { readVarint, varintLength, writeVarint } from "./varint.ts";
@@ -36,8 +36,22 @@ describe("the decoder of exports", () => {
   it("takes no line that is longer than any can be", () => {
     const piece = new Uint8Array(1024 * 1024).fill(0x20);
     const pieces = Array.from({ length: LINE_BYTES_MAX / piece.length }, () => piece);
-    expect(refusal(...pieces, UTF8.encode(" \n"), UTF8.encode("x"))).toBe("file: line 2 is no JSON");
+    expect(refusal(...pieces, UTF8.encode("\n"), UTF8.encode("x"))).toBe("file: line 2 is no JSON");
     expect(refusal(...pieces, UTF8.encode(" "))).toBe(`file: line 1 takes more than ${LINE_BYTES_MAX} bytes`);
+  });
+
+  it("takes no line that is nested deeper than any can be, and none the deeper for what stands in its texts", () => {
+    const nested = (levels: number, inner = "") => UTF8.encode(`{"kind":"other","x":${"[".repeat(levels)}${inner}${"]".repeat(levels)}}\n`);
+    const brackets = JSON.stringify(`\\"${"[".repeat(1_000)}`);
+    expect(refusal(nested(JSON_DEPTH_MAX - 1, brackets))).toBe("file: line 1 is of no kind that an export has");
+    for (const levels of [JSON_DEPTH_MAX, 10_000, 1_000_000]) expect(refusal(nested(levels))).toBe("file: line 1 is nested too deeply");
+    expect(refusal(UTF8.encode(`{"kind":"header"}${"[".repeat(10_000)}`))).toBe("file: line 1 is nested too deeply");
+  });
+
+  it("takes white space of JSON around a line, and no other", () => {
+    expect(refusal(UTF8.encode(' \t{"kind":"x"} \t\r\n'))).toBe("file: line 1 is of no kind that an export has");
+    for (const space of ["\ufeff", "\u00a0", "\u2028", "\v"])
+      expect(refusal(UTF8.encode(`${space}{"kind":"x"}\n`))).toBe("file: line 1 is no JSON");
   });
 
   it("knows the binary form by its first bytes, however they come", () => {
@@ -74,6 +88,14 @@ describe("doubt about a JSON text", () => {
     expect(doubtIn('{"a":[1,-1,0.5,1e+21,1e-7,"1.0","x:1.0"]}')).toBeUndefined();
     for (const token of ["1.0", "1e2", "-0", "0.1000000000000000055", "9007199254740993", "1E5"]) {
       expect(doubtIn(`{"a":${token}}`)).toBe("has a number that its readers may round");
+    }
+  });
+
+  it("is found behind a text of any length", () => {
+    for (const unit of ["x", "\\n", '\\"', "\\\\", "é"]) {
+      const long = unit.repeat(LINE_BYTES_MAX / 4);
+      expect(doubtIn(`{"a":"${long}","b":1 }`)).toBeUndefined();
+      expect(doubtIn(`{"a":"${long}","a":1}`)).toBe("has a key twice");
     }
   });
 

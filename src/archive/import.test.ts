@@ -225,6 +225,15 @@ describe("an import is refused, and nothing of it remains", () => {
     }
   });
 
+  it("when a record is nested deeper than any can be, however deep that is", async () => {
+    const text = (await exportedFile(await sample(), uid("a"))).toString();
+    for (const levels of [1_000, 1_000_000]) {
+      const deep = text.replace('{"text":"two"}', () => `{"text":${"[".repeat(levels)}${"]".repeat(levels)}}`);
+      expect(deep.length).toBeGreaterThan(text.length);
+      expect((await refusal(open(), Buffer.from(deep))).message).toMatch(/^file: line \d+ is nested too deeply$/);
+    }
+  });
+
   it("when its caller may not have one of the sessions", async () => {
     const file = await exportedFile(await sample(), uid("a"), { family: true });
     const to = open();

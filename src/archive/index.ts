@@ -7,6 +7,8 @@ export { importSessions, type ImportContext, type ImportedSession, type ImportOp
 export { isMalformed, type ArchiveForm, type ArchiveItem, type SessionFacts } from "./item.ts";
 export type { LandingOutcome } from "./landing.ts";
 export * from "./limits.ts";
+export { LineReader, type Line } from "./line-reader.ts";
+export { recordOfLine, recordsOfDocument } from "./plain-records.ts";
 export { checkSignature, fingerprintOf, KEY_ID_DIGITS, plainHead, signedBytes, signHead, type HeadSignature } from "./signed-head.ts";
 export { parseTrustedKeys, type TrustedKeys } from "./trusted-keys.ts";
 export {

@@ -8,7 +8,7 @@ import { canonicalJson } from "../canon/index.ts";
 import { ExportedSessionSchema, SignedHeadSchema } from "../gen/holdfast/v1/export_pb.ts";
 import { exportedOf, factsOf } from "./facts.ts";
 import { malformed, readingAt, type ArchiveItem } from "./item.ts";
-import { doubtIn } from "./json-text.ts";
+import { strictJson } from "./json-text.ts";
 import { recordBytesOf, recordTextOf } from "./record-json.ts";
 
 const OPTIONS = { useProtoFieldName: true };
@@ -37,20 +37,12 @@ export function lineOf(item: ArchiveItem): string {
 
 /** The item in a line. `where` is the line's place. Throws INVALID_ARGUMENT about the file. */
 export function itemOfLine(line: string, where: string): ArchiveItem {
-  const value = parsed(line, where);
+  const value = objectIn(line, where);
   return readingAt(where, () => itemOf(value, where));
 }
 
-function parsed(line: string, where: string): JsonObject {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(line) as JsonValue;
-  } catch (error) {
-    throw malformed(where, "is no JSON", error);
-  }
-  // What is written by us is what the parser's value prints as; anything else is looked at more closely.
-  const doubt = JSON.stringify(value) === line ? undefined : doubtIn(line);
-  if (doubt !== undefined) throw malformed(where, doubt);
+function objectIn(line: string, where: string): JsonObject {
+  const value = strictJson(line, where);
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw malformed(where, "is no JSON object");
   return value;
 }

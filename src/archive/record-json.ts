@@ -45,11 +45,20 @@ export function recordBytesOf(record: JsonValue, encoded: string | undefined): U
 }
 
 function bytesOfJson(json: JsonValue): Uint8Array {
+  const { seq, prevHash, contentHash, fence, event } = pinnedRecord(json);
+  return encodeLogRecord({ seq: seqOf(seq), prevHash, contentHash, fence: fenceOf(fence), event });
+}
+
+/** A record that holds an event. */
+export type PinnedRecord = LogRecord & { readonly event: Event };
+
+/** The record in `json`, which must be in the pinned form. Throws INVALID_ARGUMENT where it is not, or holds no record. */
+export function pinnedRecord(json: JsonValue): PinnedRecord {
   const record = fromJson(LogRecordSchema, json);
-  const { seq, prevHash, contentHash, fence, event } = record;
+  const { event } = record;
   if (event === undefined) throw invalidArgument("record", "must hold an event");
   requirePinned(json, record, event);
-  return encodeLogRecord({ seq: seqOf(seq), prevHash, contentHash, fence: fenceOf(fence), event });
+  return { ...record, event };
 }
 
 const FIELDS: readonly string[] = ["seq", "prev_hash", "content_hash", "fence", "event"];
@@ -60,12 +69,14 @@ const FIELDS: readonly string[] = ["seq", "prev_hash", "content_hash", "fence", 
  */
 function requirePinned(json: JsonValue, { seq, prevHash, contentHash, fence }: LogRecord, event: Event): void {
   const members = typeof json === "object" && json !== null && !Array.isArray(json) ? json : {};
+  // What is left out has its default; null is another way to write that, which is not the pinned one.
+  const held = { seq: "0", fence: "0", prev_hash: "", content_hash: "", ...members };
   const isPinned =
     Object.keys(members).every((name) => FIELDS.includes(name)) &&
-    (members["seq"] ?? "0") === `${seq}` &&
-    (members["fence"] ?? "0") === `${fence}` &&
-    (members["prev_hash"] ?? "") === prevHash &&
-    (members["content_hash"] ?? "") === contentHash &&
+    held.seq === `${seq}` &&
+    held.fence === `${fence}` &&
+    held.prev_hash === prevHash &&
+    held.content_hash === contentHash &&
     canonicalJson(members["event"] ?? null) === canonicalEvent(event);
   if (!isPinned)
     throw invalidArgument("record", "must be written as exports write it: snake_case names, 64-bit integers as texts, no defaults");

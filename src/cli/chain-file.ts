@@ -3,11 +3,19 @@
  * with `records`.
  */
 
-import { fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { ArchiveDecoder, ArchiveVerifier, type ArchiveVerdict, type TrustedKeys } from "../archive/index.ts";
+import {
+  ArchiveDecoder,
+  ArchiveVerifier,
+  isMalformed,
+  LineReader,
+  recordOfLine,
+  recordsOfDocument,
+  type ArchiveVerdict,
+  type TrustedKeys,
+} from "../archive/index.ts";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { seqOf } from "../base/ids.ts";
-import { LogRecordSchema, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
+import type { LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import type { SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 import { createChainVerifier, type ChainVerdict, type ChainVerifier } from "../journal/index.ts";
 import { nodeDigest, nodeSignatures } from "../node/index.ts";
@@ -30,7 +38,6 @@ export type FileVerdict =
 const DOCUMENT_BYTES_MAX = 256 * 1024 * 1024;
 /** As much of a file as tells what it is. */
 const SNIFFED_BYTES = 4096;
-const LINE_FEED = 0x0a;
 
 /** Verifies a file, or standard input for `-`, piece by piece. */
 export async function verifyFile(path: string, vouchers: Vouchers, signal: AbortSignal): Promise<FileVerdict> {
@@ -97,13 +104,16 @@ function parsed(text: string): unknown {
 
 async function verifyJournal(start: Buffer, pieces: AsyncIterable<Uint8Array>): Promise<ChainVerdict> {
   const verifier = createChainVerifier(nodeDigest);
-  const records = isDocument(start) ? recordsOfDocument(pieces) : recordsOfLines(pieces);
+  const records = isDocument(start) ? recordsInDocument(pieces) : recordsOnLines(pieces);
   let count = 0;
-  for await (const json of records) {
-    const record = recordIn(json);
-    if (record === undefined) return unreadable(verifier, count);
-    if (verifier.push(record) !== undefined) return verifier.finish();
-    count += 1;
+  try {
+    for await (const record of records) {
+      if (verifier.push(record) !== undefined) return verifier.finish();
+      count += 1;
+    }
+  } catch (error) {
+    if (!isMalformed(error)) throw error;
+    return unreadable(verifier, error.message.replace(/^file: /, ""));
   }
   if (count === 0) throw invalidArgument("FILE", "must hold at least one record");
   return verifier.finish();
@@ -118,7 +128,7 @@ function isDocument(start: Buffer): boolean {
   return text.startsWith("{") && ((first === undefined && line.length < text.length) || (isObject(first) && "records" in first));
 }
 
-async function* recordsOfDocument(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<unknown, void, undefined> {
+async function* recordsInDocument(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<LogRecord, void, undefined> {
   const all: Uint8Array[] = [];
   let length = 0;
   for await (const piece of pieces) {
@@ -126,48 +136,25 @@ async function* recordsOfDocument(pieces: AsyncIterable<Uint8Array>): AsyncGener
     if (length > DOCUMENT_BYTES_MAX) throw invalidArgument("FILE", "must be JSON lines when it is large");
     all.push(piece);
   }
-  const document = parsed(Buffer.concat(all).toString());
-  const records = isObject(document) ? document["records"] : document;
-  if (!Array.isArray(records)) throw invalidArgument("FILE", "must be an export, JSON lines of records, or a JSON document with records");
-  yield* records as unknown[];
+  const records = recordsOfDocument(Buffer.concat(all));
+  if (records === undefined) throw invalidArgument("FILE", "must be an export, JSON lines of records, or a JSON document with records");
+  yield* records;
 }
 
-/** The value of each line that is not empty; of one that is no JSON, its text. */
-async function* recordsOfLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<unknown, void, undefined> {
-  let rest: Uint8Array[] = [];
-  const valueOf = (line: Buffer): unknown => {
-    const text = line.toString().trim();
-    return text === "" ? undefined : (parsed(text) ?? text);
-  };
-  for await (const piece of pieces) {
-    let at = 0;
-    for (let end = piece.indexOf(LINE_FEED); end >= 0; end = piece.indexOf(LINE_FEED, at)) {
-      const value = valueOf(Buffer.concat([...rest, piece.subarray(at, end)]));
-      rest = [];
-      at = end + 1;
-      if (value !== undefined) yield value;
-    }
-    rest.push(piece.subarray(at));
-  }
-  const last = valueOf(Buffer.concat(rest));
-  if (last !== undefined) yield last;
+async function* recordsOnLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<LogRecord, void, undefined> {
+  const lines = new LineReader();
+  for await (const piece of pieces) for (const line of lines.push(piece)) yield recordOfLine(line);
+  for (const line of lines.finish()) yield recordOfLine(line);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function recordIn(json: unknown): LogRecord | undefined {
-  try {
-    return fromJson(LogRecordSchema, json as JsonValue);
-  } catch {
-    return undefined;
-  }
-}
-
-function unreadable(verifier: ChainVerifier, records: number): ChainVerdict {
+/** The verdict where the next record cannot be read. */
+function unreadable(verifier: ChainVerifier, found: string): ChainVerdict {
   const verdict = verifier.finish();
   if (verdict.kind === "broken") return verdict;
-  const seq = seqOf(records + 1);
-  return { ...verdict, kind: "broken", fault: { kind: "unreadable", seq, expected: "a LogRecord as JSON", found: "a line that is none" } };
+  const seq = seqOf(verdict.head.seq + 1);
+  return { ...verdict, kind: "broken", fault: { kind: "unreadable", seq, expected: "a record in the pinned form", found } };
 }

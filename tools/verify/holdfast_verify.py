@@ -39,6 +39,10 @@ from decimal import Decimal
 
 INTACT, BROKEN, UNREADABLE = 0, 1, 2
 FAULTS_SHOWN_MAX = 20
+# A record takes 4 MiB at most, and a byte of it six characters as an escape.
+LINE_BYTES_MAX = 32 * 1024 * 1024
+# Lists and objects inside one another. Readers of records stop at 100 messages, of which each takes two of them at most.
+JSON_DEPTH_MAX = 256
 
 
 class NotAJournal(Exception):
@@ -64,6 +68,10 @@ def refuse_constant(name):
     raise ValueError("%s is no JSON" % name)
 
 
+# Other white space of Unicode is none in JSON.
+JSON_SPACE = " \t\r\n"
+
+
 def parse_json(text):
     return json.loads(
         text,
@@ -72,6 +80,22 @@ def parse_json(text):
         parse_int=Number,
         parse_constant=refuse_constant,
     )
+
+
+TOKENS_OF_DEPTH = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+
+
+def is_too_deep(text):
+    """Whether more lists and objects are open somewhere in a JSON text than in any that is written."""
+    if text.count("[") + text.count("{") <= JSON_DEPTH_MAX:
+        return False
+    depth = 0
+    for match in TOKENS_OF_DEPTH.finditer(text):
+        token = match.group()
+        depth += 1 if token in "[{" else -1 if token in "]}" else 0
+        if depth > JSON_DEPTH_MAX:
+            return True
+    return False
 
 
 def as_dict(value, where):
@@ -835,7 +859,7 @@ def span(first, last):
 
 def is_export(text):
     try:
-        first = parse_json(text.lstrip().split("\n", 1)[0])
+        first = parse_json(text.lstrip(JSON_SPACE).split("\n", 1)[0])
     except (ValueError, RecursionError):
         return False
     return isinstance(first, Pairs) and any(key == "kind" for key, _ in first)
@@ -888,11 +912,14 @@ def records_of(text):
         raise NotAJournal("its JSON is nested too deeply")
     except ValueError:
         return lines_of(text)
+    if is_too_deep(text):
+        raise NotAJournal("its JSON is nested too deeply")
     if isinstance(whole, Pairs):
         lists = [held for key, held in whole if key == "records"]
         if len(lists) > 1:
             raise NotAJournal('it has "records" twice')
         if not lists:
+            check_length(text, "its record")
             return [whole]
         whole = lists[0]
     if not isinstance(whole, list) or isinstance(whole, Pairs):
@@ -903,14 +930,23 @@ def records_of(text):
 def lines_of(text):
     # Only a line feed ends a line; a string may hold the other separators that Python splits at.
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+        check_length(line, "line %d" % number)
+        if not line.strip(JSON_SPACE):
             continue
+        if is_too_deep(line):
+            raise NotAJournal("line %d is nested too deeply" % number)
         try:
             yield parse_json(line)
         except RecursionError:
             raise NotAJournal("line %d is nested too deeply" % number)
         except ValueError:
             raise NotAJournal("line %d is no JSON" % number)
+
+
+def check_length(text, what):
+    # A character takes four bytes at most.
+    if len(text) * 4 > LINE_BYTES_MAX and len(text.encode("utf-8")) > LINE_BYTES_MAX:
+        raise NotAJournal("%s takes more than %d bytes" % (what, LINE_BYTES_MAX))
 
 
 def verify(path, head_seq, head_hash, trusted):
