@@ -164,7 +164,6 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
   });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({ sessions, journal, health, authenticate, log, limits });
-  const { requestBytesMax } = limits;
   const rest = createRestApp({
     sessions,
     journal,
@@ -172,7 +171,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     log,
     authenticate,
     loopbackOnly: config.token === undefined,
-    limits: { requestBytesMax },
+    limits,
   });
   return { grpc, http1: createHttp1Server(rest, limits) };
 }

@@ -11,8 +11,9 @@
 import type { Metadata } from "@grpc/grpc-js";
 import { HoldfastError, type Log } from "../../base/index.ts";
 import type { CallContext } from "../../service/contract.ts";
-import type { Authenticate, Health } from "../contract.ts";
+import type { Health } from "../contract.ts";
 import type { GatewayLimits } from "../limits.ts";
+import type { Admission } from "./admission.ts";
 
 /** The part of grpc-js's call objects that all kinds of calls share. */
 export interface AnyCall {
@@ -22,12 +23,9 @@ export interface AnyCall {
   once(event: "cancelled", listener: () => void): unknown;
 }
 
-/** Health and reflection answer callers without a token: orchestrators have none, and the schema is published with the source. */
-const PUBLIC_PATH = /^\/grpc\.(health|reflection)\./;
-
 /** What the calls of one server share. */
 export interface CallOptions {
-  readonly authenticate: Authenticate;
+  readonly admission: Admission;
   readonly health: Health;
   readonly log: Log;
   readonly limits: GatewayLimits;
@@ -38,7 +36,7 @@ export interface OpenCall {
   /** The method, for logs. */
   readonly path: string;
   readonly signal: AbortSignal;
-  /** Who calls. Throws UNAUTHENTICATED; RESOURCE_EXHAUSTED for too much metadata; the signal's reason when it has fired. */
+  /** Who calls. Throws the signal's reason when it has fired. */
   admit(): CallContext;
   /** True once, for whoever answers the call. */
   finish(): boolean;
@@ -99,28 +97,10 @@ export class OpenCalls {
 
   #admit(call: AnyCall, signal: AbortSignal): CallContext {
     signal.throwIfAborted();
-    const { authenticate, limits } = this.options;
-    const bytes = metadataBytes(call.metadata);
-    if (bytes > limits.metadataBytesMax) {
-      throw new HoldfastError("resource_exhausted", `metadata: takes ${bytes} bytes; at most ${limits.metadataBytesMax} are allowed`, {
-        field: "metadata",
-      });
-    }
-    if (PUBLIC_PATH.test(call.getPath())) return { caller: { identity: undefined }, signal };
-    const [authorization] = call.metadata.get("authorization");
-    return { caller: authenticate(typeof authorization === "string" ? authorization : undefined), signal };
+    return { caller: this.options.admission.caller(call.metadata), signal };
   }
 }
 
 function clientGone(): HoldfastError {
   return new HoldfastError("cancelled", "the client cancelled the call, went away, or its deadline passed");
-}
-
-/** Keys and values, each pair with the 32 bytes that HTTP/2 counts for it. */
-function metadataBytes(metadata: Metadata): number {
-  let bytes = 0;
-  for (const [key, values] of Object.entries(metadata.toHttp2Headers())) {
-    for (const value of Array.isArray(values) ? values : [values]) bytes += key.length + String(value ?? "").length + 32;
-  }
-  return bytes;
 }

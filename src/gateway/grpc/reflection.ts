@@ -43,7 +43,7 @@ async function converse(
     // A stream that the loop destroyed could not be given its status.
     const requests: AsyncIterable<Uint8Array> = call.iterator({ destroyOnReturn: false });
     for await (const bytes of requests) {
-      const response = reflect(decodeRequest(ServerReflectionRequestSchema, bytes), files);
+      const response = reflect(decodeRequest(ServerReflectionRequestSchema, bytes, calls.options.limits.requestPartsMax), files);
       await outbox.send(toBinary(ServerReflectionResponseSchema, response));
     }
     open.signal.throwIfAborted();

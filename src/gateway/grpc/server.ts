@@ -10,19 +10,23 @@ import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts"
 import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { rawMethod } from "../../grpc/index.ts";
 import type { JournalService, SessionsService } from "../../service/contract.ts";
+import type { Authenticate } from "../contract.ts";
 import { GATEWAY_LIMITS } from "../limits.ts";
+import { Admission } from "./admission.ts";
 import { OpenCalls, type CallOptions } from "./calls.ts";
 import { ServedFiles } from "./files.ts";
 import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
 import { createHealthService, healthBytes } from "./health.ts";
 import { bytesOf, pipelined } from "./pipelining.ts";
+import { receiving } from "./reception.ts";
 import { serveReflection } from "./reflection.ts";
 import { serveStream } from "./streaming.ts";
 import { serveUnary } from "./unary.ts";
 import { unimplemented } from "./unimplemented.ts";
 import { serveUpload } from "./upload.ts";
 
-export interface GrpcServerOptions extends Omit<CallOptions, "limits"> {
+export interface GrpcServerOptions extends Omit<CallOptions, "limits" | "admission"> {
+  readonly authenticate: Authenticate;
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly limits?: Partial<CallOptions["limits"]> | undefined;
@@ -47,7 +51,8 @@ export const SERVICES: readonly DescService[] = [Sessions, Journal, HealthProtoc
 /** Creates the gRPC front door. */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const limits = { ...GATEWAY_LIMITS, ...options.limits };
-  const calls = new OpenCalls({ ...options, limits });
+  const admission = new Admission(options.authenticate, limits);
+  const calls = new OpenCalls({ ...options, admission, limits });
   const server = new Server({
     "grpc.max_receive_message_length": limits.requestBytesMax,
     // What is sent was bounded when it was recorded.
@@ -56,7 +61,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_time_ms": limits.keepaliveIntervalMs,
     "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
     "grpc.enable_channelz": 0,
-    interceptors: [pipelined],
+    interceptors: [receiving({ admission, limits, log: options.log }), pipelined],
   });
   addService(server, Sessions, sessionsHandlers(calls, options.sessions));
   addService(server, Journal, journalHandlers(calls, options.journal));

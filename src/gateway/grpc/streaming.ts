@@ -28,7 +28,7 @@ export function serveStream<Input extends DescMessage, Item>(
     const open = calls.open(call, handler);
     const start = (): AsyncIterable<Item> => {
       const context = open.admit();
-      return handler.open(decodeRequest(method.input, call.request), context);
+      return handler.open(decodeRequest(method.input, call.request, calls.options.limits.requestPartsMax), context);
     };
     void answer(calls, open, call, { start, encode: handler.encode });
   };

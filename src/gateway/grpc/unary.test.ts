@@ -103,7 +103,19 @@ describe("a unary call over gRPC", () => {
     await ask(client, Sessions.method.getSession, sized(1_000));
     await expect(ask(client, Sessions.method.getSession, sized(1_001))).rejects.toMatchObject({
       code: "resource_exhausted",
-      message: expect.stringContaining("1000") as string,
+      field: "request",
+      message: "request: must have at most 1000 bytes",
+    });
+  });
+
+  it("is RESOURCE_EXHAUSTED for more fields than are allowed", async () => {
+    const { client } = await openDoor({ sessions: { getSession: async () => session }, limits: { requestPartsMax: 3 } });
+    const fields = (times: number) => new Uint8Array(2 * times).fill(0).map((_, index) => (index % 2 === 0 ? 0x0a : 0));
+    await ask(client, Sessions.method.getSession, fields(3));
+    await expect(ask(client, Sessions.method.getSession, fields(4))).rejects.toMatchObject({
+      code: "resource_exhausted",
+      field: "request",
+      message: "request: must have at most 3 fields, nested ones included",
     });
   });
 

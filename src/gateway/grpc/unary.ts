@@ -24,7 +24,7 @@ export function serveUnary<Input extends DescMessage, Output extends DescMessage
     const open = calls.open(call);
     void answer(calls, open, callback, async () => {
       const context = open.admit();
-      const response = await handler(decodeRequest(method.input, call.request), context);
+      const response = await handler(decodeRequest(method.input, call.request, calls.options.limits.requestPartsMax), context);
       return toBinary(method.output, response);
     });
   };

@@ -30,7 +30,10 @@ export function serveUpload<Input extends DescMessage, Output extends DescMessag
     const answer = async (): Promise<void> => {
       try {
         const context = open.admit();
-        const response = toBinary(method.output, await handler(requestsOf(method.input, call, open.signal), context));
+        const response = toBinary(
+          method.output,
+          await handler(requestsOf(method.input, call, open.signal, calls.options.limits.requestPartsMax), context),
+        );
         open.signal.throwIfAborted();
         if (open.finish()) callback(null, response);
       } catch (error) {
@@ -49,6 +52,7 @@ async function* requestsOf<Input extends DescMessage>(
   input: Input,
   call: ServerReadableStream<Uint8Array, Uint8Array>,
   signal: AbortSignal,
+  partsMax: number,
 ): AsyncGenerator<MessageShape<Input>, void, undefined> {
   const messages = call.iterator({ destroyOnReturn: false });
   const gone = Promise.withResolvers<never>();
@@ -60,7 +64,7 @@ async function* requestsOf<Input extends DescMessage>(
       signal.throwIfAborted();
       const next: IteratorResult<Uint8Array, unknown> = await Promise.race([messages.next(), gone.promise]);
       if (next.done === true) return;
-      yield decodeRequest(input, next.value);
+      yield decodeRequest(input, next.value, partsMax);
     }
   } finally {
     signal.removeEventListener("abort", onAbort);

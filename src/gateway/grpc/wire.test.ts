@@ -1,10 +1,12 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary, type DescMessage } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../../base/errors.ts";
 import { MessageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { CreateSessionRequestSchema, ExecRequestSchema, ListSessionsRequestSchema } from "../../gen/agentsessions/v1/session_pb.ts";
-import { decodeRequest } from "./wire.ts";
+import { decodeRequest as decodeWithin } from "./wire.ts";
+
+const decodeRequest = <Desc extends DescMessage>(desc: Desc, bytes: Uint8Array) => decodeWithin(desc, bytes, 1_000);
 
 /** The error that a request is refused with. */
 function refusal(read: () => unknown): string {
@@ -92,5 +94,37 @@ describe("a request's bytes", () => {
     const message = bytesOf((writer) => writer.tag(2, WireType.LengthDelimited).bytes(bytes));
     const request = bytesOf((writer) => writer.tag(2, WireType.LengthDelimited).bytes(message));
     expect(refusal(() => decodeRequest(ExecRequestSchema, request))).toContain("nested too deeply");
+  });
+
+  describe("are counted before they are decoded: as many fields as are allowed, and not one more", () => {
+    const empty = (number: number, times: number) =>
+      bytesOf((writer) => {
+        for (let time = 0; time < times; time++) writer.tag(number, WireType.LengthDelimited).bytes(new Uint8Array());
+        return writer;
+      });
+    const inside = (number: number, bytes: Uint8Array) => bytesOf((writer) => writer.tag(number, WireType.LengthDelimited).bytes(bytes));
+    const group = (times: number) =>
+      bytesOf((writer) => {
+        writer.tag(900, WireType.StartGroup);
+        for (let time = 0; time < times; time++) writer.tag(7, WireType.Varint).int32(1);
+        return writer.tag(900, WireType.EndGroup);
+      });
+    it.each([
+      ["messages", ExecRequestSchema, (fields: number) => empty(2, fields)],
+      ["parts of a message", ExecRequestSchema, (fields: number) => inside(2, empty(2, fields - 1))],
+      ["entries of a map", CreateSessionRequestSchema, (fields: number) => inside(1, empty(11, fields - 1))],
+      ["unknown fields", ExecRequestSchema, (fields: number) => empty(900, fields)],
+      ["fields of an unknown group", ExecRequestSchema, (fields: number) => group(fields - 2)],
+      ["fields of an unknown group inside", ExecRequestSchema, (fields: number) => inside(2, group(fields - 3))],
+    ] as const)("%s", (_, schema, bytes) => {
+      expect(() => decodeWithin(schema, bytes(50), 50)).not.toThrow();
+      expect(() => decodeWithin(schema, bytes(51), 50)).toThrow(
+        expect.objectContaining({
+          code: "resource_exhausted",
+          message: "request: must have at most 50 fields, nested ones included",
+          field: "request",
+        }),
+      );
+    });
   });
 });

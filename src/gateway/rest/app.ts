@@ -11,9 +11,10 @@ import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
 import type { JournalService, SessionsService } from "../../service/contract.ts";
 import type { Caller } from "../../spi/index.ts";
+import { Arrivals } from "../arrivals.ts";
 import type { Authenticate, Health } from "../contract.ts";
 import { reported } from "../fault.ts";
-import { readJsonText } from "./body.ts";
+import { readJsonText, type BodyOptions } from "./body.ts";
 import { refuseForeignPages } from "./guard.ts";
 import { REST_LIMITS, type RestLimits } from "./limits.ts";
 import { openApiOf } from "./openapi.ts";
@@ -43,18 +44,20 @@ const NOBODY: Caller = { identity: undefined };
 /** The REST front door as a Hono app, ready to be mounted on a listener. */
 export function createRestApp(options: RestOptions): Hono {
   const limits = { ...REST_LIMITS, ...options.limits };
+  const door: Door = { ...options, body: { limits, arrivals: new Arrivals(limits.arrivingBytesMax) } };
   const table = routesOf({ ...options, limits });
   const routes = [...table, openApiRoute(table)];
   const app = new Hono({ strict: true });
   app.use(async (context, next) => {
     if (options.loopbackOnly) refuseForeignPages(context.req.method, context.req.raw.headers);
+    if (!URL.canParse(context.req.url)) throw new HttpRefusal(400, "invalid_argument", "Host: must be a host name", { field: "Host" });
     await next();
     context.res.headers.set("x-content-type-options", "nosniff");
     context.res.headers.set("cache-control", "no-store");
   });
   for (const route of routes) {
     app.on(route.method, honoPath(route.path), (context) =>
-      serve(context, route, options, limits).catch((error: unknown) => problemResponse(reported(error, route.operationId, options.log))),
+      serve(context, route, door).catch((error: unknown) => problemResponse(reported(error, route.operationId, options.log))),
     );
   }
   for (const [path, siblings] of Map.groupBy(routes, (route) => route.path)) app.all(honoPath(path), () => refuseMethod(siblings));
@@ -82,11 +85,16 @@ function openApiRoute(table: readonly Route[]): Route {
   return route;
 }
 
-async function serve(context: Context, route: Route, options: RestOptions, limits: RestLimits): Promise<Response> {
+/** What all calls share. */
+interface Door extends RestOptions {
+  readonly body: BodyOptions;
+}
+
+async function serve(context: Context, route: Route, options: Door): Promise<Response> {
   const request = context.req.raw;
   const caller = route.open === true ? NOBODY : options.authenticate(request.headers.get("authorization") ?? undefined);
   const query = readQuery(request.url, route.query);
-  const text = route.body === undefined ? "" : await readJsonText(request, limits.requestBytesMax);
+  const text = route.body === undefined ? "" : await readJsonText(request, options.body);
   const call = new AbortController();
   const onGone = (): void => call.abort(new HoldfastError("cancelled", "the client went away before the answer was ready"));
   if (request.signal.aborted) onGone();

@@ -1,8 +1,8 @@
 /**
  * From proto3 JSON to messages, with errors that name the field.
  *
- * The library decodes; only when it refuses is the JSON walked to find out where. That walk is bounded, so that a hostile body
- * costs no more than a good one times the depth it may have.
+ * The library decodes; only when it refuses is the JSON walked to find out where. That walk reads every value once, so that a
+ * hostile body costs no more than a good one.
  */
 
 import { fromJson, fromJsonString, ScalarType } from "@bufbuild/protobuf";
@@ -53,32 +53,37 @@ function faultIn(schema: DescMessage, json: JsonValue, path: string, depth: numb
     const earlier = seen.get(group);
     if (earlier !== undefined && value !== null) return invalidArgument(at, `must not be given together with ${earlier}`);
     seen.set(group, field.name);
-    if (!reads(schema, key, value)) return faultOfField(schema, field, key, value, at, depth);
+    const fault = faultOfField(schema, field, key, value, at, depth);
+    if (fault !== undefined) return fault;
   }
   return undefined;
 }
 
-function faultOfField(schema: DescMessage, field: DescField, key: string, value: JsonValue, at: string, depth: number): HoldfastError {
-  const wrong = invalidArgument(at, `must be ${expectation(field)}`);
-  if (depth >= DEPTH_MAX) return wrong;
-  switch (field.fieldKind) {
-    case "message":
-      return isPlain(field.message) ? (faultIn(field.message, value, at, depth + 1) ?? wrong) : wrong;
-    case "list": {
-      if (!Array.isArray(value)) return wrong;
-      const index = value.findIndex((element) => !reads(schema, key, [element]));
-      if (index < 0) return wrong;
-      const element = `${at}[${index}]`;
-      if (field.listKind === "message" && isPlain(field.message)) {
-        return faultIn(field.message, value[index] ?? null, element, depth + 1) ?? wrong;
+/** Goes into messages, and has the library read only what has none inside: so every value is read once, however deep it is. */
+function faultOfField(
+  schema: DescMessage,
+  field: DescField,
+  key: string,
+  value: JsonValue,
+  at: string,
+  depth: number,
+): HoldfastError | undefined {
+  if (value !== null && depth < DEPTH_MAX && field.message !== undefined && isPlain(field.message)) {
+    if (field.fieldKind === "message") return faultIn(field.message, value, at, depth + 1);
+    if (field.fieldKind === "list" && Array.isArray(value)) {
+      for (const [index, element] of value.entries()) {
+        const fault = faultIn(field.message, element, `${at}[${index}]`, depth + 1);
+        if (fault !== undefined) return fault;
       }
-      return invalidArgument(element, `must be ${elementExpectation(field)}`);
+      return undefined;
     }
-    case "map":
-    case "scalar":
-    case "enum":
-      return wrong;
   }
+  if (reads(schema, key, value)) return undefined;
+  if (field.fieldKind === "list" && Array.isArray(value)) {
+    const index = value.findIndex((element) => !reads(schema, key, [element]));
+    if (index >= 0) return invalidArgument(`${at}[${index}]`, `must be ${elementExpectation(field)}`);
+  }
+  return invalidArgument(at, `must be ${expectation(field)}`);
 }
 
 function reads(schema: DescMessage, key: string, value: JsonValue): boolean {

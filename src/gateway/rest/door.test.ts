@@ -199,6 +199,24 @@ describe("a request that HTTP itself refuses", () => {
     expect(streamed.status).toBe(413);
   });
 
+  it.each([
+    ["values of a list", (parts: number) => `{"inputs":[${"0,".repeat(parts - 3)}0]}`],
+    ["keys of an object", (parts: number) => `{"a":{${'"":"",'.repeat((parts - 4) / 2)}"":""}}`],
+    ["lists in lists", (parts: number) => `{"a":${"[".repeat(parts - 2)}`],
+    ["objects in a list, after a text with all of it", (parts: number) => `{"a\\"[{:,":[${"{},".repeat((parts - 4) / 2)}{}]}`],
+  ])("counts the parts of a body before it is decoded, as many as are allowed and not one more: %s", async (_, bodyWith) => {
+    const door = await openDoor({ options: { limits: { requestPartsMax: 100 } } });
+    const fits = await fetch(`${door.url}/v1/exec`, post(bodyWith(100)));
+    expect(fits.status).toBe(400);
+    const refused = await fetch(`${door.url}/v1/exec`, post(bodyWith(100).replace("{", "{,")));
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([413, null]);
+    expect(await problem(refused)).toMatchObject({
+      code: "resource_exhausted",
+      field: "body",
+      detail: expect.stringContaining("100") as string,
+    });
+  });
+
   it("refuses a caller that cannot be authenticated, except on the health routes", async () => {
     const door = await openDoor({
       options: {
@@ -240,9 +258,21 @@ describe("a field that is wrong", () => {
     expect(refused["detail"]).toContain(field);
   });
 
+  it("far down among many is found without reading everything above it again and again", async () => {
+    const door = await openDoor({});
+    const depth = 15;
+    const many = `${'{"text":{"text":""}},'.repeat(15_000)}{"x":1}`;
+    const body = `{"inputs":[{"parts":[${'{"reasoning":{"summary":['.repeat(depth)}${many}${"]}}".repeat(depth)}]}]}`;
+    const before = performance.now();
+    const refused = await problem(await fetch(`${door.url}/v1/exec`, post(body)));
+    expect(refused["field"]).toBe(`inputs[0].parts[0]${".reasoning.summary[0]".repeat(depth - 1)}.reasoning.summary[15000].x`);
+    // Once is some 30 ms; once for each level was above 700.
+    expect(performance.now() - before).toBeLessThan(500);
+  });
+
   it("of a body nested without end is refused, in bounded time", async () => {
     const door = await openDoor({});
-    const deep = `{"inputs":[{"parts":[${'{"reasoning":{"summary":['.repeat(50_000)}${"]}}".repeat(50_000)}]}]}`;
+    const deep = `{"inputs":[{"parts":[${'{"reasoning":{"summary":['.repeat(10_000)}${"]}}".repeat(10_000)}]}]}`;
     expect((await fetch(`${door.url}/v1/exec`, post(deep))).status).toBe(400);
   });
 

@@ -31,11 +31,14 @@ export function refuseForeignPages(method: string, headers: Headers): void {
   }
 }
 
+/** 127.0.0.0/8 as it is written: four numbers up to 255, without zeros before them, which some would read as octal. */
+const LOOPBACK_ADDRESS = /^127(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
+
 /** Whether a Host header names this machine by a loopback name, with or without a port. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/:\d{1,5}$/, "").toLowerCase();
   if (name === "localhost" || name.endsWith(".localhost") || name === "[::1]") return true;
-  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
+  return LOOPBACK_ADDRESS.test(name);
 }
 
 function isOriginOf(origin: string, host: string): boolean {

@@ -1,10 +1,11 @@
 /** The limits that only the REST front door has. Each is documented in `docs/rest.md` and tested at its edge. */
 
-import { GATEWAY_LIMITS } from "../limits.ts";
+import { GATEWAY_LIMITS, type GatewayLimits } from "../limits.ts";
 
-export interface RestLimits {
-  /** Bytes of a request body; one more is 413. The same number as a gRPC message's. */
-  readonly requestBytesMax: number;
+/** What it has in common with gRPC: bytes of a body (one more is 413), its parts, and what all that are arriving may keep. */
+type SharedLimits = Pick<GatewayLimits, "requestBytesMax" | "requestPartsMax" | "arrivingBytesMax">;
+
+export interface RestLimits extends SharedLimits {
   /** Records of a JSON page when the caller names no number. */
   readonly pageRecordsDefault: number;
   /** Records of a JSON page at most; a larger `limit` is cut to it. */
@@ -17,6 +18,8 @@ export interface RestLimits {
 
 export const REST_LIMITS: RestLimits = {
   requestBytesMax: GATEWAY_LIMITS.requestBytesMax,
+  requestPartsMax: GATEWAY_LIMITS.requestPartsMax,
+  arrivingBytesMax: GATEWAY_LIMITS.arrivingBytesMax,
   pageRecordsDefault: 256,
   pageRecordsMax: 1000,
   pageBytesSoftMax: 4 * 1024 * 1024,

@@ -37,7 +37,8 @@ const INT64_MAX = 2n ** 63n - 1n;
  */
 export function readQuery(url: string, parameters: QueryParameters): QueryValues {
   const values = new Map<string, string>();
-  for (const [key, value] of new URL(url).searchParams) {
+  // Whatever the Host header says, the query is what comes after the question mark.
+  for (const [key, value] of new URLSearchParams(/\?([^#]*)/.exec(url)?.[1])) {
     const name = Object.keys(parameters).find((candidate) => candidate === key || camelCase(candidate) === key);
     if (name === undefined) throw invalidArgument(key.slice(0, 64), `is not a parameter of this call; ${known(parameters)}`);
     if (values.has(name)) throw invalidArgument(name, "must be given once");

@@ -1,0 +1,189 @@
+import { connect, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { create } from "@bufbuild/protobuf";
+import { status as GrpcStatus } from "@grpc/grpc-js";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { GetSessionRequestSchema, Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
+import { Health, HealthCheckRequestSchema, HealthCheckResponse_ServingStatus } from "../../gen/grpc/health/v1/health_pb.ts";
+import type { JournalService } from "../../service/contract.ts";
+import { ask, openDoor, session } from "../../../e2e/support/grpc-door.ts";
+
+const GET = "/agentsessions.v1.Sessions/GetSession";
+const TAIL = "/holdfast.v1.Journal/Tail";
+const IMPORT = "/holdfast.v1.Journal/Import";
+const CHECK = "/grpc.health.v1.Health/Check";
+const WATCH = "/grpc.health.v1.Health/Watch";
+const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+const get = create(GetSessionRequestSchema, { uid: "u" });
+/** An upload that reads all and never answers. */
+const importing: JournalService["import"] = async (requests) => {
+  for await (const _ of requests);
+  return new Promise<never>(() => undefined);
+};
+const served = { sessions: { getSession: async () => session } };
+
+/** A client that is no gRPC library and keeps no rule. */
+function dial(address: string): ClientHttp2Session {
+  const client = connect(`http://${address}`, { peerMaxConcurrentStreams: 1_000, maxSessionMemory: 1_000 });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.destroy());
+  return client;
+}
+
+interface RawCall {
+  readonly stream: ClientHttp2Stream;
+  /** The status that the call ends with. */
+  readonly status: Promise<{ readonly code: number; readonly message: string; readonly field: string | undefined }>;
+  /** Resolves when the stream is gone on both sides. */
+  readonly closed: Promise<void>;
+}
+
+/** Begins a call; nothing of its message is sent. */
+function begin(client: ClientHttp2Session, path: string, headers: Record<string, string> = {}): RawCall {
+  const stream = client.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers", ...headers });
+  stream.on("error", () => undefined);
+  stream.resume();
+  const status = Promise.withResolvers<Awaited<RawCall["status"]>>();
+  const told = (trailers: Record<string, unknown>): void => {
+    const code = trailers["grpc-status"];
+    if (code === undefined) return;
+    const field = trailers["holdfast-field"];
+    const message = decodeURI(String(trailers["grpc-message"]));
+    status.resolve({ code: Number(code), message, field: typeof field === "string" ? field : undefined });
+  };
+  stream.on("response", told);
+  stream.on("trailers", told);
+  return { stream, status: status.promise, closed: new Promise((resolve) => stream.once("close", () => resolve())) };
+}
+
+/** A message's frame, of which only `sent` bytes follow the head. */
+function frame(length: number, sent = length): Buffer {
+  const bytes = Buffer.alloc(5 + sent);
+  bytes.writeUInt32BE(length, 1);
+  return bytes;
+}
+
+describe("a caller without the token", () => {
+  it.each([GET, TAIL, IMPORT])("is refused by its metadata, before it sends anything, and its stream is closed: %s", async (path) => {
+    const { address, server } = await openDoor({ ...served, token: "sesame" });
+    const call = begin(dial(address), path);
+    expect(await call.status).toMatchObject({ code: GrpcStatus.UNAUTHENTICATED });
+    await call.closed;
+    expect(server.openCalls).toBe(0);
+  });
+
+  it("cannot make the server keep messages that it never ends: each call is refused, and its stream is gone", async () => {
+    const { address, client } = await openDoor({ token: "sesame" });
+    const attacker = dial(address);
+    const calls = Array.from({ length: 300 }, (_, index) => {
+      const call = begin(attacker, index % 2 === 0 ? GET : CHECK);
+      call.stream.write(frame(4 << 20, 256 * 1024));
+      return call;
+    });
+    const codes = await Promise.all(calls.map(async ({ status }) => (await status).code));
+    expect(new Set(codes)).toEqual(new Set([GrpcStatus.UNAUTHENTICATED, GrpcStatus.RESOURCE_EXHAUSTED]));
+    await Promise.all(calls.map(({ closed }) => closed));
+    const { status } = await ask(client, Health.method.check, create(HealthCheckRequestSchema));
+    expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
+  });
+
+  it("may send so much to the public services, and no byte more", async () => {
+    const { address } = await openDoor({ limits: { publicRequestBytesMax: 100 } });
+    const fits = begin(dial(address), REFLECT);
+    // An unknown field of 98 bytes.
+    const message = frame(100);
+    message.set([0x7a, 98], 5);
+    fits.stream.end(message);
+    expect((await fits.status).code).toBe(GrpcStatus.OK);
+    const large = begin(dial(address), REFLECT);
+    large.stream.write(frame(101, 0));
+    expect(await large.status).toEqual({
+      code: GrpcStatus.RESOURCE_EXHAUSTED,
+      message: "request: must have at most 100 bytes",
+      field: "request",
+    });
+  });
+
+  it("keeps so many calls open: the oldest ends for the newest", async () => {
+    const { address, client, server } = await openDoor({ token: "sesame", limits: { publicCallsMax: 3 } });
+    const attacker = dial(address);
+    const watches = [1, 2, 3].map(() => begin(attacker, WATCH));
+    for (const { stream } of watches) stream.end(frame(0));
+    await expect.poll(() => server.openCalls).toBe(3);
+    const { status } = await ask(client, Health.method.check, create(HealthCheckRequestSchema));
+    expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
+    expect((await watches[0]?.status)?.code).toBe(GrpcStatus.RESOURCE_EXHAUSTED);
+    await expect.poll(() => server.openCalls).toBe(2);
+    const third = begin(attacker, WATCH);
+    third.stream.end(frame(0));
+    await expect.poll(() => server.openCalls).toBe(3);
+  });
+});
+
+describe("a message that does not come", () => {
+  it.each([
+    ["nothing of a unary call", GET, Buffer.alloc(0)],
+    ["half a unary call", GET, frame(100, 50)],
+    ["a whole message, and no end of the call", GET, frame(0)],
+    ["half a stream's request", TAIL, frame(100, 50)],
+    ["half a head", GET, frame(100).subarray(0, 3)],
+    ["half a question of many", REFLECT, frame(100, 50)],
+    ["half a piece of an upload", IMPORT, frame(100, 50)],
+  ])("ends with a status after a time: %s", async (_, path, sent) => {
+    const { address, server } = await openDoor({ ...served, journal: { import: importing }, limits: { requestTimeoutMs: 80 } });
+    const call = begin(dial(address), path);
+    if (sent.length > 0) call.stream.write(sent);
+    expect(await call.status).toEqual({
+      code: GrpcStatus.DEADLINE_EXCEEDED,
+      message: "request: must arrive within 80 ms",
+      field: "request",
+    });
+    await call.closed;
+    await expect.poll(() => server.openCalls).toBe(0);
+  });
+
+  it("is no fault of a stream of requests that is silent between two", async () => {
+    const { address } = await openDoor({ limits: { requestTimeoutMs: 40 } });
+    const client = dial(address);
+    const call = begin(client, REFLECT);
+    call.stream.write(frame(0));
+    const other = begin(client, GET);
+    expect((await other.status).code).toBe(GrpcStatus.DEADLINE_EXCEEDED);
+    call.stream.end(frame(0));
+    expect((await call.status).code).toBe(GrpcStatus.OK);
+  });
+});
+
+describe("messages that are arriving", () => {
+  it("are kept up to a sum; the oldest makes room, and who sends without a pause is served", async () => {
+    const { address, client } = await openDoor({ ...served, limits: { arrivingBytesMax: 1 << 20 } });
+    const attacker = dial(address);
+    const stalled = Array.from({ length: 8 }, () => begin(attacker, GET));
+    const refused: number[] = [];
+    stalled.forEach((call, index) => void call.status.then(({ code }) => code === GrpcStatus.RESOURCE_EXHAUSTED && refused.push(index)));
+    for (const { stream } of stalled) stream.write(frame(1 << 20, 300 * 1024));
+    await expect.poll(() => refused.length).toBeGreaterThan(3);
+    const large = create(GetSessionRequestSchema, { uid: "x".repeat(500 * 1024) });
+    expect(await ask(client, Sessions.method.getSession, large)).toEqual(session);
+  });
+
+  it("of a thousand calls at once are all served", async () => {
+    const { client } = await openDoor(served);
+    const answers = await Promise.all(Array.from({ length: 1_000 }, () => ask(client, Sessions.method.getSession, get)));
+    expect(answers.length).toBe(1_000);
+  });
+
+  it("are refused in our words where they are too large, by their announcement: uploads too", async () => {
+    const { address } = await openDoor({ ...served, journal: { import: importing }, limits: { requestBytesMax: 1_000 } });
+    for (const path of [GET, TAIL, IMPORT]) {
+      const call = begin(dial(address), path);
+      call.stream.write(frame(1_001, 0));
+      expect(await call.status).toEqual({
+        code: GrpcStatus.RESOURCE_EXHAUSTED,
+        message: "request: must have at most 1000 bytes",
+        field: "request",
+      });
+      await call.closed;
+    }
+  });
+});
