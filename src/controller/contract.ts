@@ -15,6 +15,7 @@ import type {
   ModelCatalog,
 } from "../spi/index.ts";
 import type { ForkInvocation } from "./fork.ts";
+import type { IdlePolicy } from "./idle.ts";
 import type { ControllerLimits } from "./limits.ts";
 
 /** What a controller is made of. */
@@ -27,6 +28,8 @@ export interface ControllerOptions {
   /** This process's name in leases; new at every start. */
   readonly hostId: HostId;
   readonly limits?: Partial<ControllerLimits> | undefined;
+  /** When idle sessions are put to sleep; default never. */
+  readonly idle?: IdlePolicy | undefined;
 }
 
 /** One turn as a caller asks for it. */

@@ -7,10 +7,10 @@
  * - A turn goes on without its client; only END, a cancel, a lost lease or a shutdown stop it.
  */
 
-import { HoldfastError } from "../base/errors.ts";
-import { newExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
-import type { IdentityRef } from "../spi/index.ts";
-import type { NewEvent, SessionRow, SessionSeed } from "../journal/index.ts";
+import { HoldfastError, toHoldfastError } from "../base/errors.ts";
+import { newExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
+import type { ComputeRef, HarnessEntry, IdentityRef } from "../spi/index.ts";
+import type { JournalStore, NewEvent, SessionRow, SessionSeed } from "../journal/index.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import type {
   CancelReason,
@@ -19,12 +19,13 @@ import type {
   ExecInvocation,
   LiveItem,
   RunningTurn,
+  TurnOutcome,
   TurnPlan,
   WatchRequest,
 } from "./contract.ts";
 import { DeltaHub } from "./deltas.ts";
 import { executionStartEvent, inputEvent, resumeEvent, type EventStamp } from "./events.ts";
-import { forkSession, type ForkInvocation } from "./fork.ts";
+import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { watchSession } from "./live.ts";
@@ -35,7 +36,8 @@ import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
 import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, Transitions } from "./transitions.ts";
-import { computeToRestore } from "./compute.ts";
+import { computeToRestore, isAsleep } from "./compute.ts";
+import { IdleSessions } from "./idle.ts";
 import { Turn, type TurnContext } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
@@ -49,6 +51,7 @@ class HostController implements Controller {
   readonly #turnContext: TurnContext;
   readonly #running: RunningTurns;
   readonly #transitions: Transitions;
+  readonly #idle: IdleSessions;
   /** Starts of turns that are not durable yet. */
   readonly #starting = new Set<Promise<Turn>>();
   #closing = false;
@@ -56,7 +59,7 @@ class HostController implements Controller {
   constructor(options: ControllerOptions) {
     this.#options = options;
     this.#limits = { ...CONTROLLER_LIMITS, ...options.limits };
-    const { journal, models, ports, log, hostId } = options;
+    const { journal, harnesses, models, ports, log, hostId } = options;
     const origins = new MessageOrigins();
     this.#turnContext = {
       store: journal,
@@ -70,7 +73,14 @@ class HostController implements Controller {
       limits: this.#limits,
     };
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
-    this.#transitions = new Transitions({ journal, running: this.#running, hostId, clock: ports.clock });
+    this.#transitions = new Transitions({ journal, harnesses, running: this.#running, hostId, clock: ports.clock });
+    this.#idle = new IdleSessions({
+      clock: ports.clock,
+      log,
+      policy: options.idle ?? {},
+      pause: (session) => this.#transitions.pause(session),
+      suspend: (session) => this.#transitions.suspend(session, undefined),
+    });
   }
 
   async plan(session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan> {
@@ -88,11 +98,10 @@ class HostController implements Controller {
     const row = await rowOf(journal, session);
     if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
     if (row.holder !== undefined || this.#running.has(session)) return { row, turn: undefined };
-    const cold = isCold(row);
     const open = row.projection.openTurn;
-    const events = cold ? [resumeEvent(ports.clock, actor)] : [];
+    const events = isCold(row) ? [resumeEvent(ports.clock, actor)] : [];
     if (open === undefined) {
-      if (cold) await this.#claim(row, events, { leaseMs: 0 });
+      if (isAsleep(row)) await this.#wake(row, events);
       return { row: await rowOf(journal, session), turn: undefined };
     }
     const plan = await planRecovery({ journal, harnesses: this.#options.harnesses, digest: ports.digest }, row, open);
@@ -114,7 +123,8 @@ class HostController implements Controller {
 
   async fork(invocation: ForkInvocation): Promise<readonly SessionRow[]> {
     const { journal, harnesses, ports } = this.#options;
-    return forkSession({ journal, harnesses, clock: ports.clock }, invocation);
+    const suspend: ForkContext["suspend"] = (session, actor) => this.#transitions.suspend(session, actor);
+    return forkSession({ journal, harnesses, clock: ports.clock, suspend }, invocation);
   }
 
   watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined> {
@@ -129,6 +139,7 @@ class HostController implements Controller {
 
   async shutdown(options: { readonly graceMs: number }): Promise<void> {
     this.#closing = true;
+    this.#idle.stop();
     if (options.graceMs > 0) await this.#drain(options.graceMs);
     // A turn whose start is on its way to the journal has taken its lease there, or is about to.
     await Promise.allSettled(this.#starting);
@@ -168,10 +179,44 @@ class HostController implements Controller {
       this.#starting.delete(starting);
     }
     this.#running.seat(turn);
-    void turn.outcome.then(() => this.#running.free(session));
+    this.#idle.ended(session);
+    void turn.outcome.then((outcome) => {
+      this.#running.free(session);
+      this.#leaveSandbox(turn, outcome);
+    });
     void turn.run();
     if (this.#closing) void turn.interrupt(closingError());
     return turn;
+  }
+
+  /** The sandbox of a turn that ended in order waits for the next one. Whatever another turn left is in no state to go on from. */
+  #leaveSandbox(turn: Turn, outcome: TurnOutcome): void {
+    if (!turn.harness.sandboxed) return;
+    const isWhole = outcome.kind === "ended" && outcome.state !== "CANCELED";
+    if (isWhole && turn.isOwnHarness) return this.#idle.began(turn.session);
+    turn.harness.release(turn.session).catch((error: unknown) => {
+      const { code } = toHoldfastError(error);
+      this.#options.log.log("warn", "a sandbox could not be destroyed", { session: turn.session, code });
+    });
+  }
+
+  /** Brings the sandbox of a session back, then records that it is: a session that cannot be restored stays as it is. */
+  async #wake(row: SessionRow, events: readonly NewEvent[]): Promise<void> {
+    const { harnesses, journal } = this.#options;
+    const session = row.seed.uid;
+    const entry = harnesses.find(row.seed.harness);
+    if (entry?.sandboxed !== true) return void (await this.#claim(row, events, { leaseMs: 0 }));
+    this.#running.reserve(session);
+    try {
+      const { fence } = await this.#claim(row, [], { leaseMs: this.#limits.leaseMs, keep: keptFence(row, entry) });
+      const woken = await wakeOrRelease(journal, row, entry, fence);
+      const writer = { kind: "release", fence } as const;
+      const compute = { state: ComputeState.COMPUTE_LIVE, ref: woken };
+      appendedOrThrow(await journal.append({ session, expectedLastSeq: row.projection.lastSeq, writer, events, compute }));
+      this.#idle.began(session);
+    } finally {
+      this.#running.free(session);
+    }
   }
 
   /** The one append that makes a turn durable: its lease, its start and its inputs; RESUME before them on a cold session. */
@@ -185,9 +230,10 @@ class HostController implements Controller {
       const outcome = await journal.append({
         session,
         expectedLastSeq: plan.invocation.expectedLastSeq ?? row.projection.lastSeq,
-        writer: { kind: "claim", holder: hostId, leaseMs: this.#limits.leaseMs },
+        writer: { kind: "claim", holder: hostId, leaseMs: this.#limits.leaseMs, keep: keptFence(row, plan.harness) },
         events: [...resume, ...events],
       });
+      if (outcome.kind === "fenced" && attempt < RACE_ATTEMPTS_MAX) continue;
       if (outcome.kind === "conflict" && plan.invocation.expectedLastSeq === undefined && attempt < RACE_ATTEMPTS_MAX) continue;
       const { fence, projection } = appendedOrThrow(outcome);
       const startSeq = (projection.lastSeq - events.length + 1) as Seq;
@@ -201,7 +247,7 @@ class HostController implements Controller {
   /** Takes an interrupted turn up again: a lease of its own, nothing written but RESUME on a cold session. */
   async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
     const { turn, executionId, invocation, harness, descriptor } = plan;
-    const outcome = await this.#claim(row, events, { leaseMs: this.#limits.leaseMs });
+    const outcome = await this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
     return new Turn(this.#turnContext, {
       executionId,
       recordedId: turn.executionId === "" ? "" : undefined,
@@ -216,10 +262,31 @@ class HostController implements Controller {
     });
   }
 
-  async #claim(row: SessionRow, events: readonly NewEvent[], lease: { readonly leaseMs: number }): Promise<Appended> {
+  async #claim(
+    row: SessionRow,
+    events: readonly NewEvent[],
+    lease: { readonly leaseMs: number; readonly keep?: Fence | undefined },
+  ): Promise<Appended> {
     const { journal, hostId } = this.#options;
-    const writer = { kind: "claim", holder: hostId, leaseMs: lease.leaseMs } as const;
+    const writer = { kind: "claim", holder: hostId, ...lease } as const;
     return appendedOrThrow(await journal.append({ session: row.seed.uid, expectedLastSeq: row.projection.lastSeq, writer, events }));
+  }
+}
+
+/** The fence that the session's incarnation here was minted, while it is the newest: a superseded one is not kept. */
+function keptFence(row: SessionRow, entry: HarnessEntry): Fence | undefined {
+  const fence = entry.fenceOf(row.seed.uid);
+  return fence === row.fence ? fence : undefined;
+}
+
+/** Wakes a session under a lease, which ends at once where that fails. */
+async function wakeOrRelease(journal: JournalStore, row: SessionRow, entry: HarnessEntry, fence: Fence): Promise<ComputeRef | undefined> {
+  const session = row.seed.uid;
+  try {
+    return await entry.wake({ sessionUid: session, fence, identity: row.seed.identity, compute: computeToRestore(row) });
+  } catch (error) {
+    await journal.append({ session, writer: { kind: "release", fence }, events: [] });
+    throw error;
   }
 }
 

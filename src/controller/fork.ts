@@ -9,7 +9,8 @@ import type { Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { projectionAt, type JournalStore, type OpenTurn, type SessionRow, type SessionSeed } from "../journal/index.ts";
-import type { HarnessCatalog } from "../spi/index.ts";
+import { DeletionState, type ComputeRef, type HarnessCatalog, type IdentityRef } from "../spi/index.ts";
+import { computeToRestore, keepsMemory } from "./compute.ts";
 import { forkEvent } from "./events.ts";
 import { deletedError } from "./outcome.ts";
 import { rowOf } from "./transitions.ts";
@@ -19,6 +20,8 @@ export interface ForkInvocation {
   readonly parent: SessionUid;
   /** 0 means the head. */
   readonly atSeq: Seq;
+  /** Recorded as the actor of a SUSPEND that the fork needs. */
+  readonly actor?: IdentityRef | undefined;
   /** The children's seeds, made from the parent's. */
   readonly children: (parent: SessionRow) => readonly SessionSeed[];
 }
@@ -28,6 +31,8 @@ export interface ForkContext {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly clock: Clock;
+  /** Suspends a session: see `Controller.suspend`. */
+  readonly suspend: (session: SessionUid, actor: IdentityRef | undefined) => Promise<SessionRow>;
 }
 
 /** See `Controller.fork`. */
@@ -38,10 +43,17 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
   if (atSeq === 0) throw new HoldfastError("failed_precondition", "session: it has no records yet, so there is nothing to fork");
   if (atSeq > parent.projection.lastSeq) throw pastHead(parent.projection.lastSeq);
   const projection = await projectionAt(journal, parent, atSeq);
-  if (projection.openTurn !== undefined) await refuseInsideTurn(context, parent, projection.openTurn);
+  const memory = await forkedMemory(context, parent, { atSeq, actor: invocation.actor });
+  if (memory === undefined && projection.openTurn !== undefined) await refuseInsideTurn(context, parent, projection.openTurn);
   const marker = forkEvent(clock, parent.seed.uid, atSeq);
-  const children = invocation.children(parent).map((seed) => ({ seed, marker }));
-  const outcome = await journal.fork({ parent: parent.seed.uid, atSeq, projection, children });
+  const children = invocation.children(parent).map((seed) => ({ seed, marker, compute: memory?.compute }));
+  const outcome = await journal.fork({
+    parent: parent.seed.uid,
+    expectedLastSeq: memory?.lastSeq,
+    atSeq,
+    projection,
+    children,
+  });
   switch (outcome.kind) {
     case "forked":
       return outcome.rows;
@@ -56,6 +68,46 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
     case "name-taken":
       throw new HoldfastError("already_exists", "child_names: a session of this project has one of these names", { field: "child_names" });
   }
+}
+
+/** The memory that children start from, and the head that it belongs to. */
+interface ForkedMemory {
+  readonly compute: ComputeRef | undefined;
+  readonly lastSeq: Seq;
+}
+
+/**
+ * Children of a session that keeps state in memory are clones of one snapshot, so such a session forks at its head only: it is suspended
+ * there, once for all children. Undefined for a session that is its journal and nothing else.
+ */
+async function forkedMemory(
+  context: ForkContext,
+  parent: SessionRow,
+  at: { readonly atSeq: Seq; readonly actor: IdentityRef | undefined },
+): Promise<ForkedMemory | undefined> {
+  const entry = context.harnesses.find(parent.seed.harness);
+  if (entry === undefined || !entry.runtime.capabilities.memorySnapshot || !keepsMemory(await entry.describe())) return undefined;
+  if (parent.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
+  if (at.atSeq !== parent.projection.lastSeq) throw notTheHead(parent.projection.lastSeq);
+  const suspended = await context.suspend(parent.seed.uid, at.actor);
+  if (suspended.projection.openTurn !== undefined) throw openTurnError();
+  const { child } = await entry.suspend({ sessionUid: parent.seed.uid, kind: "external", compute: computeToRestore(suspended) });
+  return { compute: child, lastSeq: suspended.projection.lastSeq };
+}
+
+function notTheHead(lastSeq: Seq): HoldfastError {
+  return new HoldfastError(
+    "failed_precondition",
+    `at_seq: the session keeps state in memory and forks at its head only; leave it 0, or give ${lastSeq}`,
+    { field: "at_seq" },
+  );
+}
+
+function openTurnError(): HoldfastError {
+  return new HoldfastError(
+    "failed_precondition",
+    "session: it keeps state in memory and has a turn that has not ended; resume or cancel that one, then fork",
+  );
 }
 
 /** A harness that is not safe to fork may have acted mid-turn in ways that a replay cannot repeat. */

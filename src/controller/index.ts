@@ -5,6 +5,7 @@ export * from "./limits.ts";
 export { createController } from "./controller.ts";
 export { type AskedEffect, type Divergence, DivergenceError } from "./divergence.ts";
 export type { ForkInvocation } from "./fork.ts";
+export type { IdlePolicy } from "./idle.ts";
 export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
 export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";
 export { rebuildRequest, type RebuiltRequest } from "./request-sketch.ts";

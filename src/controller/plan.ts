@@ -8,6 +8,7 @@ import { MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import { RECORD_BYTES_MAX, type SessionRow, type SessionSeed } from "../journal/index.ts";
 import type { HarnessCatalog, HarnessEntry, Message } from "../spi/index.ts";
+import { keepsMemory } from "./compute.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { ControllerLimits } from "./limits.ts";
 import { deletedError } from "./outcome.ts";
@@ -30,6 +31,7 @@ export async function planTurn(context: PlanContext, session: SessionRow | Sessi
   const harness = resolveHarness(context.harnesses, seed, invocation, isRow(session));
   const inputs = invocation.inputs.map((message, index) => recordableInput(message, `inputs[${index}]`));
   const descriptor = await harness.describe();
+  if (keepsMemory(descriptor) && harness.name !== seed.harness) throw foreignMemory();
   return { seed, invocation: { ...invocation, inputs }, harness, descriptor };
 }
 
@@ -84,6 +86,13 @@ function resolveHarness(harnesses: HarnessCatalog, seed: SessionSeed, invocation
     });
   }
   return entry;
+}
+
+/** A session has one memory: its own harness's. */
+function foreignMemory(): HoldfastError {
+  return new HoldfastError("failed_precondition", "harness: it keeps state in memory, so it runs only as a session's own; leave it empty", {
+    field: "harness",
+  });
 }
 
 /** The session's own harness that is gone is a state of this host; a name in the request that nobody serves is a bad request. */

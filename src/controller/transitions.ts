@@ -1,5 +1,5 @@
 /**
- * The transitions of a session that are no turn: cancel, delete, suspend.
+ * The transitions of a session that are no turn: cancel, delete, pause, suspend.
  *
  * Invariants:
  * - Each is a compare-and-swap on the row that it was decided on; a lost race reads the session and decides again.
@@ -7,11 +7,12 @@
  */
 
 import { HoldfastError } from "../base/errors.ts";
-import type { HostId, SessionUid } from "../base/ids.ts";
+import type { Fence, HostId, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
-import type { JournalStore, NewEvent, RecordedSnapshot, SessionRow } from "../journal/index.ts";
-import type { IdentityRef } from "../spi/index.ts";
+import type { ComputeChange, JournalStore, NewEvent, SessionRow } from "../journal/index.ts";
+import type { HarnessCatalog, IdentityRef, SuspendedSession } from "../spi/index.ts";
+import { computeToRestore, journalAlone } from "./compute.ts";
 import type { CancelReason } from "./contract.ts";
 import { cancelEvent, deleteEvent, endEvent, suspendEvent } from "./events.ts";
 import { appendedOrThrow, deletedError } from "./outcome.ts";
@@ -24,12 +25,20 @@ export const RACE_ATTEMPTS_MAX = 16;
 /** What transitions need of their controller. */
 export interface TransitionContext {
   readonly journal: JournalStore;
+  readonly harnesses: HarnessCatalog;
   readonly running: RunningTurns;
   readonly hostId: HostId;
   readonly clock: Clock;
 }
 
 type StepResult = "done" | "unchanged" | "again";
+
+interface TransitionAppend {
+  readonly takeOver: boolean;
+  /** The fence to go on under, where an incarnation that was given it lives on. */
+  readonly keep?: Fence | undefined;
+  readonly compute?: ComputeChange | undefined;
+}
 
 /** The transitions of a host's sessions. */
 export class Transitions {
@@ -57,7 +66,7 @@ export class Transitions {
 
   /** See `Controller.delete`. */
   async delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
-    return this.#transition(session, async (row) => {
+    const deleted = await this.#transition(session, async (row) => {
       if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return "unchanged";
       const turn = this.#context.running.get(session);
       if (turn !== undefined) {
@@ -68,6 +77,25 @@ export class Transitions {
       const events = [...closingEvents(row, "USER", row.seed.identity, clock), deleteEvent(clock, actor)];
       return this.#append(row, events, { takeOver: true });
     });
+    await this.#context.harnesses.find(deleted.seed.harness)?.release(session);
+    return deleted;
+  }
+
+  /**
+   * Keeps an idle session warm on this node. What is not idle, is cold, or holds nothing here stays as it is: nobody asked for this, so
+   * nothing is an error.
+   */
+  async pause(session: SessionUid): Promise<SessionRow> {
+    return this.#transition(session, async (row) => {
+      const { deletionState, computeState, openTurn } = row.projection;
+      const entry = this.#context.harnesses.find(row.seed.harness);
+      const keep = entry?.fenceOf(session);
+      const isIdle = deletionState === DeletionState.DELETION_ACTIVE && openTurn === undefined && row.holder === undefined;
+      if (!isIdle || computeState !== ComputeState.COMPUTE_LIVE || entry === undefined || keep !== row.fence) return "unchanged";
+      if (this.#context.running.has(session)) return "unchanged";
+      const { compute } = await entry.suspend({ sessionUid: session, kind: "local", compute: computeToRestore(row) });
+      return this.#append(row, [], { takeOver: false, keep, compute: { state: ComputeState.COMPUTE_WARM, ref: compute } });
+    });
   }
 
   /** See `Controller.suspend`. */
@@ -76,22 +104,31 @@ export class Transitions {
       if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
       if (row.projection.computeState === ComputeState.COMPUTE_COLD) return "unchanged";
       if (row.holder !== undefined || this.#context.running.has(session)) throw runningError();
-      // A harness in this process holds nothing that its journal does not: the session itself is what restore needs.
-      const snapshot: RecordedSnapshot = { local: session, externalUri: "", memory: false, sealed: false };
-      return this.#append(row, [suspendEvent(this.#context.clock, snapshot, actor)], { takeOver: false });
+      const { snapshot, compute } = await this.#captured(row);
+      return this.#append(row, [suspendEvent(this.#context.clock, snapshot, actor)], { takeOver: false, compute: { ref: compute } });
     });
   }
 
+  /** The session's state, captured and freed here. A harness that is not served here holds nothing here: the journal is what there is. */
+  async #captured(row: SessionRow): Promise<SuspendedSession> {
+    const entry = this.#context.harnesses.find(row.seed.harness);
+    if (entry === undefined) return { snapshot: journalAlone(row.seed.uid) };
+    return entry.suspend({ sessionUid: row.seed.uid, kind: "external", compute: computeToRestore(row) });
+  }
+
   /** One append onto the row that was read, under a fence of its own and without a lease. */
-  async #append(row: SessionRow, events: readonly NewEvent[], options: { readonly takeOver: boolean }): Promise<StepResult> {
+  async #append(row: SessionRow, events: readonly NewEvent[], options: TransitionAppend): Promise<StepResult> {
     const { journal, hostId } = this.#context;
+    const { takeOver, keep, compute } = options;
     const outcome = await journal.append({
       session: row.seed.uid,
       expectedLastSeq: row.projection.lastSeq,
-      writer: { kind: "claim", holder: hostId, leaseMs: 0, takeOver: options.takeOver },
+      writer: { kind: "claim", holder: hostId, leaseMs: 0, keep, takeOver },
       events,
+      compute,
     });
-    if (outcome.kind === "conflict" || outcome.kind === "deleted") return "again";
+    const isRaced = outcome.kind === "conflict" || outcome.kind === "deleted" || (keep !== undefined && outcome.kind === "fenced");
+    if (isRaced) return "again";
     appendedOrThrow(outcome);
     return "done";
   }

@@ -11,7 +11,7 @@ import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
 import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Writer } from "../journal/index.ts";
-import type { ComputeRef } from "../spi/index.ts";
+import { ComputeState, type ComputeRef } from "../spi/index.ts";
 import { appendedOrThrow } from "./outcome.ts";
 
 /** Where a turn stands once its start is durable. */
@@ -60,7 +60,7 @@ export class TurnJournal {
 
   /** The session's row tells this of its compute from the turn's next append on: it costs no append of its own. */
   noteCompute(ref: ComputeRef): void {
-    this.#compute = { ref };
+    this.#compute = { ref, state: ComputeState.COMPUTE_LIVE };
   }
 
   /** Appends and resolves once the records are durable, with the seq of the last one. */

@@ -101,6 +101,16 @@ export class Turn implements RunningTurn {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
 
+  /** The harness that it runs. */
+  get harness(): HarnessEntry {
+    return this.#start.harness;
+  }
+
+  /** Whether that is the session's own, and no other that one Exec named. */
+  get isOwnHarness(): boolean {
+    return this.#start.harness.name === this.#start.seed.harness;
+  }
+
   /** The fence under which the turn writes. */
   get fence(): TurnJournal["fence"] {
     return this.#journal.fence;
@@ -161,8 +171,10 @@ export class Turn implements RunningTurn {
   }
 
   #noteCompute(compute: ComputeRef | undefined): void {
-    this.#compute = compute ?? this.#compute;
-    if (compute !== undefined) this.#journal.noteCompute(compute);
+    // What the row tells is of the session's own harness: another one's sandbox ends with its turn.
+    if (compute === undefined || !this.isOwnHarness) return;
+    this.#compute = compute;
+    this.#journal.noteCompute(compute);
   }
 
   #newSink(): TurnSink {

@@ -25,6 +25,7 @@ import type {
   CompleteOutcome,
   CreateOutcome,
   ForkOutcome,
+  ForkedChild,
   ForkRequest,
   ReclaimOutcome,
   RenewRequest,
@@ -202,13 +203,14 @@ export class Draft extends DraftWork {
     invariant(projection.lastSeq === atSeq && projection.headHash === hash, "a fork's projection is the parent's at the fork");
   }
 
-  #sealChild({ atSeq, projection }: ForkRequest, parent: SessionState, { seed, marker }: ForkRequest["children"][number]) {
+  #sealChild({ atSeq, projection }: ForkRequest, parent: SessionState, { seed, marker, compute }: ForkedChild) {
     const fence = (parent.fence + 1) as Fence;
     const sealed = seal(projection, fence, [marker], this.ports.digest);
     const state: SessionState = {
       ...newSessionState(this.ports.nextKey(), seed, this.ports.nowMs),
       parent: { uid: parent.seed.uid, key: parent.key, forkSeq: atSeq },
       fence,
+      compute,
       projection: sealed.projection,
     };
     return { state, records: sealed.records, marker };

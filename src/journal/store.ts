@@ -175,7 +175,15 @@ export interface ForkRequest {
   readonly atSeq: Seq;
   /** The parent's projection at `atSeq`, from which the children's start. */
   readonly projection: Projection;
-  readonly children: readonly { readonly seed: SessionSeed; readonly marker: NewEvent }[];
+  readonly children: readonly ForkedChild[];
+}
+
+/** One child of a fork. */
+export interface ForkedChild {
+  readonly seed: SessionSeed;
+  readonly marker: NewEvent;
+  /** What the child's row tells of its compute from the start: the memory that it was forked with. */
+  readonly compute?: ComputeRef | undefined;
 }
 
 export type ForkOutcome =

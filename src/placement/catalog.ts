@@ -1,5 +1,5 @@
 /**
- * The harnesses that live in the host's own process, by name.
+ * The harnesses of a host by name, and those that live in its own process.
  *
  * Invariants: a name means one harness for as long as the host runs; a descriptor is asked for once and kept, and one that could not
  * be had is asked for again by the next call.
@@ -13,11 +13,15 @@ import type { Harness, HarnessCatalog, HarnessEntry } from "../spi/index.ts";
 import { placedDescriptor } from "./can-place.ts";
 import { Described } from "./described.ts";
 
-/** A catalog of `harnesses` by their names. Throws INVALID_ARGUMENT for an empty name. */
-export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>>): HarnessCatalog {
-  const entries = new Map<string, HarnessEntry>();
+/**
+ * A catalog of `harnesses` in this process by their names, and of `placed` ones, which live elsewhere. Throws INVALID_ARGUMENT for an
+ * empty name and for one that is given twice.
+ */
+export function createHarnessCatalog(harnesses: Readonly<Record<string, Harness>>, placed: readonly HarnessEntry[] = []): HarnessCatalog {
+  const entries = new Map<string, HarnessEntry>(placed.map((entry) => [entry.name, entry]));
   for (const [name, harness] of Object.entries(harnesses)) {
     if (name === "") throw invalidArgument("harnesses", "every harness must have a name");
+    if (entries.has(name)) throw invalidArgument("harnesses", `${name} must be the name of one harness`);
     if (typeof harness.describe !== "function" || typeof harness.run !== "function") {
       throw invalidArgument("harnesses", `${name} must have the functions describe and run`);
     }
@@ -38,6 +42,9 @@ function entryOf(name: string, harness: Harness): HarnessEntry {
     source: "static",
     open: true,
     runtime: IN_PROCESS,
+    sandboxed: false,
+    fenceOf: () => undefined,
+    wake: async () => undefined,
     describe: (options) => described.get(options),
     attach: async ({ signal }) => {
       signal.throwIfAborted();

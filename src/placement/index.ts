@@ -2,3 +2,7 @@
 
 export * from "./can-place.ts";
 export * from "./catalog.ts";
+export * from "./residence.ts";
+export * from "./registry.ts";
+export * from "./registry-spec.ts";
+export * from "./registry-catalog.ts";

@@ -15,11 +15,17 @@ export interface HarnessEntry {
   readonly open: boolean;
   /** The runtime under it, as it is. */
   readonly runtime: { readonly name: string; readonly capabilities: RuntimeCapabilities };
+  /** Whether a session has a sandbox of its own, which lives from turn to turn; false for what is shared, or in this process. */
+  readonly sandboxed: boolean;
   /**
    * What it says of itself; asked once and kept. Throws FAILED_PRECONDITION where the runtime under it has not what the harness needs:
    * the message names what is missing.
    */
   describe(options?: CallOptions): Promise<HarnessDescriptor>;
+  /** The fence that the session's incarnation here was minted; undefined where none lives. A turn of it goes on under that fence. */
+  fenceOf(session: SessionUid): Fence | undefined;
+  /** Brings the session's sandbox back without a turn; resolves with what the row tells. */
+  wake(options: WakeOptions): Promise<ComputeRef | undefined>;
   /** The harness for one session's turn: the incarnation that lives here, or one that is started, restored or forked. */
   attach(options: AttachOptions): Promise<AttachedHarness>;
   /**
@@ -50,15 +56,20 @@ export interface ResidenceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which session a harness is attached for. */
-export interface AttachOptions {
+/** Which session's sandbox is brought back. */
+export interface WakeOptions {
   readonly sessionUid: SessionUid;
-  readonly executionId: ExecutionId;
-  /** The fence under which the turn writes, bound to the incarnation. */
+  /** The fence that the journal minted; a new incarnation is bound to it. */
   readonly fence: Fence;
   readonly identity: IdentityRef | undefined;
-  /** What the session's row told of its compute when the turn began: the snapshot to restore from, where there is one. */
+  /** What the session's row tells of its compute: the snapshot to restore from, where there is one. */
   readonly compute: ComputeRef | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Which session's turn a harness is attached for; the turn writes under `fence`. */
+export interface AttachOptions extends WakeOptions {
+  readonly executionId: ExecutionId;
   /** What the turn was planned with; another one now is FAILED_PRECONDITION. */
   readonly descriptor: HarnessDescriptor;
   readonly signal: AbortSignal;
@@ -79,8 +90,10 @@ export interface RehearsedHarness extends AsyncDisposable {
 /** A session whose state was captured. */
 export interface SuspendedSession {
   readonly snapshot: SnapshotRef;
-  /** Absent where the row has nothing to tell. */
+  /** What the row tells; absent where it has nothing to tell. */
   readonly compute?: ComputeRef | undefined;
+  /** What the row of a child tells that is forked from this state; absent where a child starts from its records alone. */
+  readonly child?: ComputeRef | undefined;
 }
 
 /** The harnesses of this host. */

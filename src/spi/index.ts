@@ -9,6 +9,7 @@ export * from "./catalog.ts";
 export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./model.ts";
+export * from "./registration.ts";
 export * from "./runtime.ts";
 export * from "./tool.ts";
 export * from "./wire.ts";

@@ -3,7 +3,14 @@
 import { create } from "@bufbuild/protobuf";
 import { hostIdOf, newSessionUid, SILENT_LOG, type Log, type Ports, type SessionUid } from "../base/index.ts";
 import { decodeLogRecord } from "../canon/index.ts";
-import { createController, type Controller, type ControllerLimits, type ExecInvocation, type RunningTurn } from "../controller/index.ts";
+import {
+  createController,
+  type Controller,
+  type ControllerLimits,
+  type ExecInvocation,
+  type IdlePolicy,
+  type RunningTurn,
+} from "../controller/index.ts";
 import { UsageSchema, type Event, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import { CapabilitiesSchema, HarnessDescriptorSchema, Resumability, type HarnessDescriptor } from "../gen/agentsessions/v1/harness_pb.ts";
 import { eventKindName, type JournalStore, type SessionSeed } from "../journal/index.ts";
@@ -12,6 +19,7 @@ import {
   textMessage,
   type Harness,
   type HarnessCatalog,
+  type HarnessEntry,
   type ModelCatalog,
   type ModelChunk,
   type ModelProvider,
@@ -89,7 +97,10 @@ export interface TestHostOptions {
   readonly journal: JournalStore;
   readonly ports: Ports;
   readonly harnesses: Readonly<Record<string, Harness>>;
+  /** Harnesses on runtimes. */
+  readonly placed?: readonly HarnessEntry[] | undefined;
   readonly models?: ModelCatalog | undefined;
+  readonly idle?: IdlePolicy | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
   readonly hostId?: string | undefined;
   readonly log?: Log | undefined;
@@ -106,12 +117,13 @@ export class TestHost implements AsyncDisposable {
     this.#ports = options.ports;
     this.controller = createController({
       journal: options.journal,
-      harnesses: harnessCatalog(options.harnesses),
+      harnesses: createHarnessCatalog(options.harnesses, options.placed),
       models: options.models ?? new TestModel(),
       ports: options.ports,
       log: options.log ?? SILENT_LOG,
       hostId: hostIdOf(options.hostId ?? "test-host"),
       limits: options.limits,
+      idle: options.idle,
     });
   }
 

@@ -5,5 +5,6 @@ export * from "./dying-store.ts";
 export * from "./host.ts";
 export * from "./in-process.ts";
 export * from "./journal-conformance/index.ts";
+export * from "./memory-runtime.ts";
 export * from "./ports.ts";
 export * from "./temporary-folder.ts";

@@ -1,1 +1,3 @@
-export {};
+/** The local runtime: harnesses in this process. */
+
+export * from "./local.ts";

@@ -57,6 +57,9 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     source: entry.source,
     open: entry.open,
     runtime: entry.runtime,
+    sandboxed: entry.sandboxed,
+    fenceOf: (session) => entry.fenceOf(session),
+    wake: (wake) => entry.wake(wake),
     describe: (call) => entry.describe(call),
     attach: async (attach) => {
       const attached = await entry.attach(attach);
