@@ -56,7 +56,7 @@ export class IdleSessions {
   /** Puts nobody to sleep any more. */
   stop(): void {
     this.#stopped = true;
-    for (const session of [...this.#timers.keys()]) this.ended(session);
+    for (const session of this.#timers.keys()) this.ended(session);
   }
 
   #after(ms: number | undefined, task: () => void): readonly Timer[] {

@@ -8,6 +8,7 @@ export * from "./blob.ts";
 export * from "./catalog.ts";
 export * from "./faults.ts";
 export * from "./harness.ts";
+export * from "./identity.ts";
 export * from "./model.ts";
 export * from "./registration.ts";
 export * from "./runtime.ts";

@@ -63,12 +63,12 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     describe: (call) => entry.describe(call),
     attach: async (attach) => {
       const attached = await entry.attach(attach);
-      return { ...attached, harness: observedHarness(attached.harness, attach.fence, { ...options, actsItself: await actsItself(entry) }) };
+      return { ...attached, harness: observedHarness(attached.harness, attach.fence, { ...options, actsItself: await runsTools(entry) }) };
     },
     rehearse: async (call) => {
       const rehearsed = await entry.rehearse(call);
       return {
-        harness: observedHarness(rehearsed.harness, "replay", { ...options, actsItself: await actsItself(entry) }),
+        harness: observedHarness(rehearsed.harness, "replay", { ...options, actsItself: await runsTools(entry) }),
         [Symbol.asyncDispose]: () => rehearsed[Symbol.asyncDispose](),
       };
     },
@@ -78,7 +78,7 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
   };
 }
 
-async function actsItself(entry: HarnessEntry): Promise<boolean> {
+async function runsTools(entry: HarnessEntry): Promise<boolean> {
   const { tools } = await entry.describe();
   return tools.some(({ mediation }) => mediation === Mediation.IN_HARNESS_REPORTED);
 }

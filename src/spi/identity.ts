@@ -1,0 +1,32 @@
+/** Acting for a session's principal: what a host asks of whoever signs tokens. */
+
+import type { ExecutionId, SessionUid } from "../base/ids.ts";
+import type { CallOptions } from "./harness.ts";
+import type { IdentityRef } from "./wire.ts";
+
+/** Whom a token is for, and on whose behalf. */
+export interface TokenRequest {
+  readonly sessionUid: SessionUid;
+  readonly executionId: ExecutionId;
+  /** The harness that asks, by its name on this host. */
+  readonly harness: string;
+  readonly principal: IdentityRef | undefined;
+  /** The services that may accept the token; at least one. */
+  readonly audience: readonly string[];
+}
+
+/** A signed token. It is a secret while it lives, and is written nowhere. */
+export interface MintedToken {
+  readonly token: string;
+  /** When it ends, in seconds since the Unix epoch. */
+  readonly expiresUnix: number;
+}
+
+/** Mints tokens; a host without a key has none. */
+export interface TokenIssuer {
+  /**
+   * A short-lived token with which a harness acts for the session's principal, at the named services only. INVALID_ARGUMENT for an
+   * audience that is none; FAILED_PRECONDITION for a session without a principal.
+   */
+  mint(request: TokenRequest, options?: CallOptions): Promise<MintedToken>;
+}
