@@ -5,6 +5,7 @@ import type { handleServerStreamingCall, ServerWritableStream } from "@grpc/grpc
 import { statusOf, type MethodDesc } from "../../grpc/index.ts";
 import type { CallContext } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
+import { Pace } from "../pace.ts";
 import type { OpenCall, OpenCalls } from "./calls.ts";
 import { Outbox, type OutgoingMessage } from "./outbox.ts";
 import { decodeRequest } from "./wire.ts";
@@ -59,11 +60,14 @@ async function pump<Item>(
   outbox: Outbox,
   signal: AbortSignal,
 ): Promise<void> {
+  const pace = new Pace();
   for await (const item of source) {
     for (const message of encode(item)) {
       if (signal.aborted) return;
       const roomAgain = outbox.send(message);
       if (roomAgain !== undefined) await roomAgain;
+      const turn = pace.made(message.length);
+      if (turn !== undefined) await turn;
     }
     if (signal.aborted) return;
   }

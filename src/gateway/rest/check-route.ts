@@ -3,6 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { CheckReplayRequestSchema, TurnCheck_Outcome, TurnCheckSchema, type TurnCheck } from "../../gen/holdfast/v1/replay_pb.ts";
 import { reported } from "../fault.ts";
+import { Pace } from "../pace.ts";
 import { messageJson } from "./json.ts";
 import type { LiveDependencies } from "./live-routes.ts";
 import { parametersOf } from "./query.ts";
@@ -64,6 +65,7 @@ const ENCODER = new TextEncoder();
 
 /** The array as it comes. What goes wrong after its beginning cuts the connection: half an array is no JSON and is not mistaken for all. */
 function list(first: IteratorResult<TurnCheck, void>, checks: Checks, call: RestCall, { log }: LiveDependencies): Response {
+  const pace = new Pace();
   let taken: IteratorResult<TurnCheck, void> | undefined = first;
   let opening = "[";
   const body = new ReadableStream<Uint8Array>({
@@ -77,8 +79,10 @@ function list(first: IteratorResult<TurnCheck, void>, checks: Checks, call: Rest
           controller.close();
           return;
         }
-        controller.enqueue(ENCODER.encode(`${opening}${JSON.stringify(messageJson(TurnCheckSchema, next.value))}`));
+        const check = ENCODER.encode(`${opening}${JSON.stringify(messageJson(TurnCheckSchema, next.value))}`);
+        controller.enqueue(check);
         opening = ",";
+        await pace.made(check.length);
       } catch (error) {
         controller.error(reported(error, "CheckReplay", log));
       }

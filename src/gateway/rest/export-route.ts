@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ArchiveForm } from "../../archive/index.ts";
 import { ExportRequestSchema } from "../../gen/holdfast/v1/export_pb.ts";
 import { reported } from "../fault.ts";
+import { Pace } from "../pace.ts";
 import type { LiveDependencies } from "./live-routes.ts";
 import type { RestCall, Route } from "./route.ts";
 
@@ -52,6 +53,7 @@ function bodyOf(
   call: RestCall,
   { log }: LiveDependencies,
 ): ReadableStream<Uint8Array> {
+  const pace = new Pace();
   let taken: IteratorResult<Uint8Array, void> | undefined = first;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -59,8 +61,9 @@ function bodyOf(
         const next = taken ?? (await pieces.next());
         taken = undefined;
         call.context.signal.throwIfAborted();
-        if (next.done === true) controller.close();
-        else controller.enqueue(next.value);
+        if (next.done === true) return controller.close();
+        controller.enqueue(next.value);
+        await pace.made(next.value.length);
       } catch (error) {
         controller.error(reported(error, "Export", log));
       }

@@ -3,13 +3,15 @@
  *
  * Invariants:
  * - `id:` is the seq of a record and stands on records only, so a client's `Last-Event-ID` is always a seq it has seen.
- * - An event is taken from the service only when the reader asked for one: a slow client slows its stream, and nobody else's.
+ * - An event is taken from the service only when the reader asked for one: a slow client slows its stream, and nobody else's. A
+ *   fast one does not keep the event loop to itself.
  * - A stream that began ends with `event: end` or with `event: error`; one that just stops was cut, and can be picked up.
  */
 
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Log } from "../../base/ports.ts";
 import { reported } from "../fault.ts";
+import { Pace } from "../pace.ts";
 import { problemOf } from "./problem.ts";
 
 /** The media type of an event stream. */
@@ -57,6 +59,7 @@ export function sseResponse<Item>(
   let gone = false;
   let taken: IteratorResult<Item, void> | undefined = first;
   let heartbeat: NodeJS.Timeout | undefined;
+  const pace = new Pace();
   const finish = (controller: ReadableStreamDefaultController<Uint8Array>, last: Uint8Array): void => {
     clearInterval(heartbeat);
     controller.enqueue(last);
@@ -74,7 +77,12 @@ export function sseResponse<Item>(
         const next = taken ?? (await items.next());
         taken = undefined;
         if (gone) return;
-        if (next.done !== true) return controller.enqueue(frame(options.encode(next.value)));
+        if (next.done !== true) {
+          const event = frame(options.encode(next.value));
+          controller.enqueue(event);
+          // Before it is settled the next is not asked for.
+          return await pace.made(event.length);
+        }
         signal.throwIfAborted();
         return finish(controller, frame({ event: "end", data: options.endData() }));
       } catch (thrown) {
