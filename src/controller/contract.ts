@@ -13,6 +13,7 @@ import type {
   IdentityRef,
   Message,
   ModelCatalog,
+  TokenIssuer,
 } from "../spi/index.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { IdlePolicy } from "./idle.ts";
@@ -28,6 +29,8 @@ export interface ControllerOptions {
   /** This process's name in leases; new at every start. */
   readonly hostId: HostId;
   readonly limits?: Partial<ControllerLimits> | undefined;
+  /** Mints tokens for harnesses; undefined for a host without a key. */
+  readonly tokens?: TokenIssuer | undefined;
   /** When idle sessions are put to sleep; default never. */
   readonly idle?: IdlePolicy | undefined;
 }

@@ -71,6 +71,7 @@ class HostController implements Controller {
       ports,
       log,
       limits: this.#limits,
+      tokens: options.tokens,
     };
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#transitions = new Transitions({ journal, harnesses, running: this.#running, hostId, clock: ports.clock });

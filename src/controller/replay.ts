@@ -29,7 +29,12 @@ export interface ReplayContext {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly ports: Ports;
+  /** Whether this host mints tokens; a replay gives a harness one that is good for nothing. */
+  readonly canMintTokens?: boolean | undefined;
 }
+
+/** What a harness gets in a replay that asks for a token. */
+const REPLAYED_TOKEN = "replayed";
 
 /** What a replay checks. */
 export interface ReplayRequest {
@@ -244,7 +249,7 @@ function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedT
     config: turn.start?.config ?? new Uint8Array(),
     history: new JournalHistory(seed.uid, (turn.startSeq - 1) as Seq, { journal: context.journal, cache, origins: new MessageOrigins() }),
     inputs: turn.inputs,
-    identity: { principal: seed.identity },
+    identity: { principal: seed.identity, mintToken: context.canMintTokens === true ? async () => REPLAYED_TOKEN : undefined },
     resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,
     model: seed.model,
   };

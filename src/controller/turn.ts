@@ -20,6 +20,8 @@ import {
   type HarnessEntry,
   type ModelCatalog,
   type Start,
+  type TokenIssuer,
+  type TokenMinter,
 } from "../spi/index.ts";
 import type { CancelReason, ExecInvocation, RunningTurn, TurnOutcome } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
@@ -43,6 +45,8 @@ export interface TurnContext {
   readonly ports: Ports;
   readonly log: Log;
   readonly limits: ControllerLimits;
+  /** Absent on a host without a key. */
+  readonly tokens: TokenIssuer | undefined;
 }
 
 /** A turn whose start is durable. */
@@ -207,9 +211,21 @@ export class Turn implements RunningTurn {
       config: invocation.config,
       history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: store, cache: history, origins }),
       inputs: invocation.inputs,
-      identity: { principal: seed.identity },
+      identity: { principal: seed.identity, mintToken: this.#minter() },
       resumeFromSeq: invocation.resumeFromSeq,
       model: seed.model,
+    };
+  }
+
+  /** Mints for this execution while it runs; undefined on a host without a key. */
+  #minter(): TokenMinter | undefined {
+    const { tokens } = this.#context;
+    if (tokens === undefined) return undefined;
+    const { harness, seed } = this.#start;
+    const holder = { sessionUid: this.session, executionId: this.executionId, harness: harness.name, principal: seed.identity };
+    return async (audience, options) => {
+      this.#gate.pass();
+      return (await tokens.mint({ ...holder, audience }, options)).token;
     };
   }
 

@@ -25,6 +25,7 @@ import {
   type ModelProvider,
   type ModelRequest,
   type ModelResponse,
+  type TokenIssuer,
 } from "../spi/index.ts";
 
 /** A harness's run as a function. */
@@ -101,6 +102,7 @@ export interface TestHostOptions {
   readonly placed?: readonly HarnessEntry[] | undefined;
   readonly models?: ModelCatalog | undefined;
   readonly idle?: IdlePolicy | undefined;
+  readonly tokens?: TokenIssuer | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
   readonly hostId?: string | undefined;
   readonly log?: Log | undefined;
@@ -124,6 +126,7 @@ export class TestHost implements AsyncDisposable {
       hostId: hostIdOf(options.hostId ?? "test-host"),
       limits: options.limits,
       idle: options.idle,
+      tokens: options.tokens,
     });
   }
 
