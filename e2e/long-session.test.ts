@@ -48,24 +48,33 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const median = (values: number[]) => values.toSorted((left, right) => left - right)[values.length >> 1] ?? Number.NaN;
 
+/** Forks the session into as many children as one fork can have. Returns how long that took. */
+async function forkedMs(journal: JournalStore): Promise<number> {
+  const { controller } = hostOver(journal);
+  const children = () => Array.from({ length: FORK_CHILDREN_MAX }, () => emptySeed(newSessionUid(ports), systemClock.nowMs()));
+  const startMs = systemClock.monotonicMs();
+  const rows = await controller.fork({ parent, atSeq: 0 as Seq, children });
+  const forkMs = systemClock.monotonicMs() - startMs;
+  expect(rows).toHaveLength(FORK_CHILDREN_MAX);
+  return forkMs;
+}
+
 describe("a session of 100,000 events", () => {
   it("is forked into 128 children in less than 100,000 bytes, and in a time that its length does not show in", async () => {
     const before = bytesOnDisk();
     let forkMs = 0;
     {
       await using journal = await open();
-      const { controller } = hostOver(journal);
-      const children = () => Array.from({ length: FORK_CHILDREN_MAX }, () => emptySeed(newSessionUid(ports), systemClock.nowMs()));
-      const startMs = systemClock.monotonicMs();
-      const rows = await controller.fork({ parent, atSeq: 0 as Seq, children });
-      forkMs = systemClock.monotonicMs() - startMs;
-      expect(rows).toHaveLength(FORK_CHILDREN_MAX);
+      forkMs = await forkedMs(journal);
     }
     const bytes = bytesOnDisk() - before;
     console.log(`fork of ${EVENTS} events into ${FORK_CHILDREN_MAX}: ${forkMs.toFixed(1)} ms, ${bytes} bytes`);
     expect(bytes).toBeLessThan(100_000);
-    // 50 ms on a quiet machine; a test may run on a busy one.
-    expect(forkMs).toBeLessThan(1_000);
+    // A fork may meet whatever else the machine does; three hardly do.
+    const timesMs = [forkMs];
+    await using journal = await open();
+    for (let round = 0; round < 2; round++) timesMs.push(await forkedMs(journal));
+    expect(Math.min(...timesMs)).toBeLessThan(50);
   });
 
   it("gives a child a first turn that costs what the parent's next one does", async () => {
@@ -81,12 +90,15 @@ describe("a session of 100,000 events", () => {
       return systemClock.monotonicMs() - startMs;
     };
     const [ofChildren, ofParent]: [number[], number[]] = [[], []];
-    for (const row of rows) {
-      ofChildren.push(await turnMs(row.seed.uid));
+    for (const [index, { seed }] of rows.entries()) {
+      // Each goes first as often as the other.
+      if (index % 2 === 0) ofChildren.push(await turnMs(seed.uid));
       ofParent.push(await turnMs(parent));
+      if (index % 2 === 1) ofChildren.push(await turnMs(seed.uid));
     }
     console.log(`first turn of a child ${median(ofChildren).toFixed(2)} ms, next of the parent ${median(ofParent).toFixed(2)} ms`);
-    expect(median(ofChildren)).toBeLessThan(median(ofParent) * 1.5);
+    // Of turns that followed each other: what else the machine did met both.
+    expect(median(ofChildren.map((ms, index) => ms / (ofParent[index] ?? Number.NaN)))).toBeLessThan(1.5);
   });
 
   it("recovers by reading the interrupted turn and what is right before it, however long it is", async () => {

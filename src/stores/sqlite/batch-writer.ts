@@ -3,16 +3,20 @@
  *
  * After any error it looks at whether the transaction is still open: SQLite ends some by itself, and a statement after that
  * would be a transaction of its own, acknowledged without the rest of its batch.
+ *
+ * Before each commit it looks at whether the file is still where it was opened.
  */
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { openWriter, type WriterOptions } from "./connection.ts";
+import { KnownFile } from "./known-file.ts";
 import { rollBack } from "./schema.ts";
 import { STATEMENT_NAMES, STATEMENTS, VALUE_COUNTS, type WriteList } from "./statements.ts";
 
 /** Writes lists of statements on a connection of its own. */
 export class BatchWriter {
   readonly #db: DatabaseSync;
+  readonly #file: KnownFile;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   /** By the statements' numbers. */
@@ -24,6 +28,7 @@ export class BatchWriter {
 
   constructor(options: WriterOptions) {
     this.#db = openWriter(options);
+    this.#file = new KnownFile(options.path);
     this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
     this.#commit = this.#db.prepare("COMMIT");
     this.#statements = STATEMENT_NAMES.map((name) => this.#db.prepare(STATEMENTS[name]));
@@ -41,7 +46,10 @@ export class BatchWriter {
     }
   }
 
-  /** Runs all of `list`, after what was staged, and makes it durable, or throws SQLite's error and has kept nothing of it. */
+  /**
+   * Runs all of `list`, after what was staged, and makes it durable, or throws and has kept nothing of it: SQLite's error, or a
+   * HoldfastError where the file is not there any more.
+   */
   write(list: WriteList): void {
     const fault = this.#stagingFault;
     this.#stagingFault = undefined;
@@ -49,6 +57,7 @@ export class BatchWriter {
     try {
       this.#open();
       this.#run(list);
+      this.#file.requireThere();
       this.#commit.run();
       this.#isOpen = false;
     } catch (error) {

@@ -5,10 +5,10 @@
  * when the process dies, however it dies, so there is no stale lock to clean up and no process id to compare.
  */
 
-import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { HoldfastError } from "../../base/index.ts";
+import { HoldfastError, type ErrorOptions } from "../../base/index.ts";
 import { faultOf, toStoreError } from "./faults.ts";
 
 /** A folder that no other process can open while this one has it. */
@@ -28,12 +28,33 @@ export function holdFolder(folder: string): HeldFolder {
   return { journalPath: join(path, "journal.sqlite"), [Symbol.dispose]: () => lock.close() };
 }
 
+/** Makes what is missing of the path, one folder at a time: Node's own way to make parents never ends below /proc. */
 function makeFolder(path: string): void {
+  const missing: string[] = [];
+  for (let at = path; !isFolder(at) && dirname(at) !== at; at = dirname(at)) missing.push(at);
   try {
-    const first = mkdirSync(path, { recursive: true, mode: 0o700 });
-    if (first !== undefined) syncFolder(dirname(first));
+    for (const folder of missing.reverse()) {
+      makeOne(folder);
+      syncFolder(dirname(folder));
+    }
   } catch (error) {
     throw folderError(error);
+  }
+}
+
+/** Whether there is a folder. Throws FAILED_PRECONDITION where there is something else. */
+function isFolder(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isDirectory()) throw noFolder();
+  return found !== undefined;
+}
+
+function makeOne(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Somebody else may have made it meanwhile.
+    if (!isFolder(path)) throw error;
   }
 }
 
@@ -65,17 +86,21 @@ function takeLock(path: string): DatabaseSync {
   }
 }
 
+function noFolder(options?: ErrorOptions): HoldfastError {
+  return new HoldfastError("failed_precondition", "data folder: is not a folder; name one, or a path where one can be made", options);
+}
+
 function folderError(error: unknown): HoldfastError {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const options = { details: { code }, cause: error };
   switch (code) {
     case "EEXIST":
     case "ENOTDIR":
-      return new HoldfastError("failed_precondition", "data folder: is not a folder; name one, or a path where one can be made", options);
+      return noFolder(options);
     case "EACCES":
     case "EPERM":
     case "EROFS":
-    case "ENOENT": // What Node says of a read-only disk when it is to make parents too.
+    case "ENOENT": // Where no folder can be made at all, as in /proc.
       return new HoldfastError("failed_precondition", "data folder: cannot be made here; its parent must be writable", options);
     case "ENOSPC":
     case "EDQUOT":

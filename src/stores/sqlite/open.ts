@@ -6,6 +6,7 @@ import type { JournalStore } from "../../journal/index.ts";
 import { openWriter, type WriterOptions } from "./connection.ts";
 import { toStoreError } from "./faults.ts";
 import { holdFolder } from "./folder.ts";
+import { KnownFile } from "./known-file.ts";
 import { JournalReader } from "./reader.ts";
 import { SqliteStore } from "./store.ts";
 import { WriteGate } from "./write-gate.ts";
@@ -41,7 +42,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Jour
     const link = await openLink({ path: held.journalPath, fileBytesMax }, options.writer ?? "inline");
     try {
       const reader = new JournalReader(held.journalPath);
-      return new SqliteStore({ held, reader, gate: new WriteGate(link, log), clock, digest, log });
+      return new SqliteStore({ held, reader, gate: new WriteGate(link, new KnownFile(held.journalPath), log), clock, digest, log });
     } catch (error) {
       await link.close();
       throw error;

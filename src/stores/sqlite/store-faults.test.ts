@@ -1,6 +1,18 @@
 /** What goes wrong with files: each is told plainly, nothing is acknowledged that is not kept, and nothing crashes. */
 
-import { closeSync, existsSync, openSync, readFileSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -61,6 +73,21 @@ describe("a folder that cannot be used", () => {
       await expect(open({ folder: wrong })).rejects.toMatchObject({
         code: "failed_precondition",
         message: expect.stringMatching(/^data folder: is not a folder/) as string,
+      });
+    }
+  });
+
+  it("is a link that leads nowhere", async () => {
+    const path = join(folder.path, "link");
+    symlinkSync(join(folder.path, "nowhere"), path);
+    await expect(open({ folder: path })).rejects.toMatchObject({ code: "failed_precondition" });
+  });
+
+  it.runIf(existsSync("/proc/self"))("lies where no folder can be made", async () => {
+    for (const path of ["/proc/nowhere", "/proc/nowhere/below/it"]) {
+      await expect(open({ folder: path })).rejects.toMatchObject({
+        code: "failed_precondition",
+        message: "data folder: cannot be made here; its parent must be writable",
       });
     }
   });
@@ -138,6 +165,56 @@ function overwriteMiddle(): void {
   writeSync(handle, new Uint8Array(third).fill(0xff), 0, third, third);
   closeSync(handle);
 }
+
+describe.each(["inline", "worker"] as const)("a file that goes away under a store, written %s", (writer) => {
+  const aside = () => join(folder.path, "aside");
+  const gone = { code: "unavailable", message: expect.stringMatching(/^journal: the file was deleted or replaced/) as string };
+
+  const WAYS: readonly (readonly [string, () => void, (() => void) | undefined])[] = [
+    ["deleted", () => unlinkSync(file()), undefined],
+    ["moved", () => renameSync(file(), aside()), () => renameSync(aside(), file())],
+    [
+      "replaced by a copy of itself",
+      () => {
+        writeFileSync(join(folder.path, "copy"), readFileSync(file()));
+        renameSync(file(), aside());
+        renameSync(join(folder.path, "copy"), file());
+      },
+      () => renameSync(aside(), file()),
+    ],
+    ["left without its log", () => unlinkSync(`${file()}-wal`), undefined],
+  ];
+
+  it.each(WAYS)("acknowledges nothing any more: %s", async (_, goAway, comeBack) => {
+    const lines: string[] = [];
+    const store = await open({ writer, log: { log: (level, message) => void lines.push(`${level} ${message}`) } });
+    await created(store, "a");
+    await append(store, "a", output("kept"));
+    await store.ready();
+    goAway();
+    await expect(append(store, "a", output("lost"))).rejects.toMatchObject(gone);
+    await expect(store.create(seedOf("b"))).rejects.toMatchObject(gone);
+    await expect(store.ready()).rejects.toMatchObject(gone);
+    expect(lines).toEqual(["error journal: changes cannot be written"]);
+    expect((await recordsOf(store, "a")).length).toBe(1);
+    await store[Symbol.asyncDispose]();
+    if (comeBack === undefined) return;
+    comeBack();
+    await using again = await open({ writer });
+    expect(await rowOf(again, "a")).toMatchObject({ projection: { lastSeq: 1 } });
+    await append(again, "a", output("two"));
+    requireChain(await recordsOf(again, "a"));
+    expect((await again.list({ limit: 9 })).rows.length).toBe(1);
+  });
+
+  it("is not ready even if nothing was written since", async () => {
+    const store = await open({ writer });
+    await store.ready();
+    unlinkSync(file());
+    await expect(store.ready()).rejects.toMatchObject(gone);
+    await store[Symbol.asyncDispose]();
+  });
+});
 
 describe.each(["inline", "worker"] as const)("a full file, written %s", (writer) => {
   it("refuses the change that does not fit, keeps what it acknowledged, and goes on where there is room", async () => {

@@ -5,8 +5,8 @@
  * open). It survives `kill -9` and a loss of power, as far as the disk keeps what it says it has written.
  *
  * Faults: a full disk refuses changes with RESOURCE_EXHAUSTED, and they work again by themselves once there is room. After an
- * I/O error or in a damaged file the store takes no further change until it is opened again, and `ready` says why; reading
- * goes on as far as the file can be read. Nothing that failed was acknowledged.
+ * I/O error, in a damaged file, or once the file was deleted or replaced, the store takes no further change until it is opened
+ * again, and `ready` says why; reading goes on as far as the file can be read. Nothing that failed was acknowledged.
  *
  * Leases end with the process: the folder's lock proves that no other one runs turns on this journal.
  */

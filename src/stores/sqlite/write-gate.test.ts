@@ -19,7 +19,13 @@ function gateOf(...answers: (HoldfastError | undefined)[]) {
     },
     close: async () => undefined,
   };
-  return { gate: new WriteGate(link, log), lines, written };
+  const file = {
+    gone: false,
+    requireThere: () => {
+      if (file.gone) throw lasting;
+    },
+  };
+  return { gate: new WriteGate(link, file, log), lines, written, file };
 }
 
 describe("WriteGate", () => {
@@ -41,6 +47,16 @@ describe("WriteGate", () => {
     await gate.ready();
     await gate.ready();
     expect(written.length).toBe(3);
+  });
+
+  it("is not ready, and writes nothing any more, once the file is found to be gone", async () => {
+    const { gate, written, file, lines } = gateOf();
+    file.gone = true;
+    await expect(gate.ready()).rejects.toBe(lasting);
+    file.gone = false;
+    expect(() => gate.write(LIST)).toThrow(lasting);
+    await expect(gate.ready()).rejects.toBe(lasting);
+    expect([written.length, lines]).toEqual([0, ["error journal: changes cannot be written"]]);
   });
 
   it("writes nothing any more after a fault that lasts", async () => {

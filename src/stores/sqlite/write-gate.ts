@@ -9,17 +9,25 @@ import type { WriteList } from "./statements.ts";
 import { probeList } from "./write-list.ts";
 import type { WriterLink } from "./writer-link.ts";
 
+/** The file that is written. */
+export interface WrittenFile {
+  /** Throws a fault that lasts where the file is not there any more. */
+  requireThere(): void;
+}
+
 /** Lets writes through while the file can be trusted. */
 export class WriteGate {
   readonly #link: WriterLink;
+  readonly #file: WrittenFile;
   readonly #log: Log;
   /** The last write's fault, if it passes by itself. */
   #passing: HoldfastError | undefined;
   /** The fault after which nothing is written any more. */
   #lasting: HoldfastError | undefined;
 
-  constructor(link: WriterLink, log: Log) {
+  constructor(link: WriterLink, file: WrittenFile, log: Log) {
     this.#link = link;
+    this.#file = file;
     this.#log = log;
   }
 
@@ -51,6 +59,11 @@ export class WriteGate {
   /** Rejects with what keeps changes from being written. After a fault that passes, it tries. */
   async ready(): Promise<void> {
     if (this.#lasting !== undefined) throw this.#lasting;
+    try {
+      this.#file.requireThere();
+    } catch (error) {
+      this.#failed(error);
+    }
     if (this.#passing !== undefined) await this.write(probeList());
   }
 

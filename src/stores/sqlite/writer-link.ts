@@ -61,6 +61,8 @@ interface Waiting {
 class WorkerLink implements WriterLink {
   readonly opened: Promise<void>;
   readonly #worker: Worker;
+  /** Resolves once the thread has ended and let go of the file, however it ended. */
+  readonly #exited: Promise<void>;
   /** Who waits for an answer, in the order of what was asked. */
   #waiting: Waiting[] = [];
   #gone: HoldfastError | undefined;
@@ -70,6 +72,7 @@ class WorkerLink implements WriterLink {
     this.#worker = new Worker(workerUrl(), { workerData: options, name: "journal-writer", execArgv: [...QUIET] });
     this.#worker.on("message", (response: WriterResponse) => this.#answered(response));
     this.#worker.on("error", (error) => this.#lost(error));
+    this.#exited = new Promise((resolve) => this.#worker.once("exit", () => resolve()));
     this.#worker.on("exit", () => this.#lost(undefined));
     this.opened = this.#answer();
   }
@@ -86,11 +89,10 @@ class WorkerLink implements WriterLink {
   }
 
   async close(): Promise<void> {
-    if (this.#gone !== undefined) return;
-    const exited = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
-    await this.#ask({ kind: "close" });
+    // A thread that failed is told to be lost before it has closed the file.
+    if (this.#gone === undefined) await this.#ask({ kind: "close" });
     this.#worker.ref();
-    await exited;
+    await this.#exited;
   }
 
   #ask(request: WriterRequest, handedOver: ArrayBuffer[] = []): Promise<void> {

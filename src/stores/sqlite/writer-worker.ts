@@ -24,6 +24,8 @@ let writer: BatchWriter | undefined;
 answer(() => {
   writer = new BatchWriter(workerData as WriterStart);
 });
+// A thread without a file has nothing to wait for.
+if (writer === undefined) port.close();
 
 port.on("message", (request: WriterRequest) => {
   if (request.kind === "stage") return writer?.stage(unpackList(request.list));
