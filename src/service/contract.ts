@@ -22,6 +22,7 @@ import type {
 import type { LineageRequest, LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
 import type { ArchiveForm } from "../archive/index.ts";
 import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
+import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
@@ -74,4 +75,12 @@ export interface JournalService {
   import(requests: AsyncIterable<ImportRequest>, context: CallContext): Promise<ImportResponse>;
   /** The session's head as it is now, signed by this host. */
   signHead(request: SignHeadRequest, context: CallContext): Promise<SignedHead>;
+}
+
+/** `holdfast.v1.HarnessHost`: what a harness that is driven over the contract's own wire asks of its host. */
+export interface HarnessHostService {
+  /** Pages of the history of the caller's execution, oldest first; the last one says so. */
+  readHistory(request: ReadHistoryRequest, context: CallContext): AsyncGenerator<HistoryPage, void, undefined>;
+  /** A token with which the harness acts for the session's principal. FAILED_PRECONDITION on a host without a key. */
+  mintToken(request: MintTokenRequest, context: CallContext): Promise<MintTokenResponse>;
 }

@@ -1,8 +1,16 @@
 /** The services: the contract's calls as transport-free handlers over a journal and a controller. */
 
 export { ALLOW_ALL } from "./access.ts";
-export type { CallContext, JournalService, SessionsService, StreamItem } from "./contract.ts";
+export type { CallContext, HarnessHostService, JournalService, SessionsService, StreamItem } from "./contract.ts";
 export type { SessionDefaults } from "./creation.ts";
+export {
+  createHarnessRegistryService,
+  REGISTRY_LIMITS,
+  type HarnessRegistryOptions,
+  type HarnessRegistryService,
+  type RegistryLimits,
+} from "./harness-registry.ts";
+export { createHarnessHostService } from "./harness-host.ts";
 export { createJournalService, type JournalServiceOptions } from "./journal.ts";
 export { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 export { createSessionsService, type ServiceOptions } from "./sessions.ts";

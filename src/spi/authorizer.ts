@@ -1,11 +1,13 @@
 /** Who may do what. The core asks; the composition root decides how it is answered. */
 
-import type { CallOptions } from "./harness.ts";
+import type { CallOptions, Start } from "./harness.ts";
 import type { IdentityRef } from "./wire.ts";
 
 /** The authenticated caller of a request; `undefined` principal means that authentication is not configured. */
 export interface Caller {
   readonly identity: IdentityRef | undefined;
+  /** Set for a harness that calls its host: the running execution that its credential is good for. */
+  readonly execution?: Start | undefined;
 }
 
 /** What a caller asks to do. */

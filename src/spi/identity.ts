@@ -1,5 +1,6 @@
 /** Acting for a session's principal: what a host asks of whoever signs tokens. */
 
+import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ExecutionId, SessionUid } from "../base/ids.ts";
 import type { CallOptions } from "./harness.ts";
 import type { IdentityRef } from "./wire.ts";
@@ -29,4 +30,18 @@ export interface TokenIssuer {
    * audience that is none; FAILED_PRECONDITION for a session without a principal.
    */
   mint(request: TokenRequest, options?: CallOptions): Promise<MintedToken>;
+}
+
+/**
+ * When a token ends, in seconds since the Unix epoch, by its own `exp` claim; 0 for a token that does not say. It is for telling the
+ * token's owner; a verifier reads a token by its signature.
+ */
+export function expiresUnixOf(token: string): number {
+  try {
+    const claims: unknown = JSON.parse(new TextDecoder().decode(base64Decode(token.split(".")[1] ?? "")));
+    const exp = typeof claims === "object" && claims !== null && "exp" in claims ? claims.exp : 0;
+    return typeof exp === "number" && Number.isSafeInteger(exp) ? exp : 0;
+  } catch {
+    return 0;
+  }
 }

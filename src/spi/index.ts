@@ -12,5 +12,6 @@ export * from "./identity.ts";
 export * from "./model.ts";
 export * from "./registration.ts";
 export * from "./runtime.ts";
+export * from "./served-names.ts";
 export * from "./tool.ts";
 export * from "./wire.ts";
