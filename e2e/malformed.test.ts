@@ -30,7 +30,7 @@ const NOBODY = "018f0000-0000-7000-8000-000000000000";
 const LONG = "x".repeat(129);
 const CONTROL = "a\u0007b";
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
-const TOO_LARGE = "Received message larger than max (";
+const TOO_LARGE = "request: ";
 
 let server: RunningServer;
 let client: Client;

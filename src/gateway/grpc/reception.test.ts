@@ -1,4 +1,5 @@
 import { connect, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import { status as GrpcStatus } from "@grpc/grpc-js";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -185,5 +186,32 @@ describe("messages that are arriving", () => {
       });
       await call.closed;
     }
+  });
+
+  it("count as what they become when they are compressed", async () => {
+    const limits = { arrivingBytesMax: 512 * 1024, publicRequestBytesMax: 1_000 };
+    const { address } = await openDoor({ ...served, limits });
+    const client = dial(address);
+    const compressed = (bytes: number): Buffer => {
+      const message = gzipSync(Buffer.alloc(bytes));
+      const sent = frame(message.length);
+      sent.writeUInt8(1, 0);
+      sent.set(message, 5);
+      return sent;
+    };
+    const gzip = { "grpc-encoding": "gzip" };
+    const small = begin(client, GET, gzip);
+    // A tag of number 0 is no field: it was decompressed and read.
+    small.stream.end(compressed(1_000));
+    expect(await small.status).toMatchObject({ code: GrpcStatus.INVALID_ARGUMENT });
+    const open = begin(client, CHECK, gzip);
+    open.stream.write(compressed(1_001));
+    expect(await open.status).toMatchObject({ code: GrpcStatus.RESOURCE_EXHAUSTED, message: "request: must have at most 1000 bytes" });
+    const bomb = begin(client, GET, gzip);
+    bomb.stream.write(compressed(600 * 1024));
+    expect(await bomb.status).toMatchObject({
+      code: GrpcStatus.RESOURCE_EXHAUSTED,
+      message: expect.stringContaining("arriving") as string,
+    });
   });
 });

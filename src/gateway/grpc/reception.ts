@@ -33,6 +33,9 @@ export function receiving(door: { readonly admission: Admission; readonly limits
           onReceiveMetadata: (metadata, proceed) => {
             if (reception.begin(metadata)) proceed(metadata);
           },
+          onReceiveMessage: (message: Uint8Array, proceed) => {
+            if (reception.received(message.length)) proceed(message);
+          },
           onReceiveHalfClose: (proceed) => {
             reception.arrived();
             proceed();
@@ -60,6 +63,7 @@ class Reception {
   readonly #meter: FrameMeter;
   readonly #bytesMax: number;
   #arrival: Arrival | undefined;
+  #arrivingBytes = 0;
   #timeout: NodeJS.Timeout | undefined;
   #leave: () => void = () => undefined;
   #isOver = false;
@@ -88,12 +92,20 @@ class Reception {
     return true;
   }
 
+  /** A message is whole, and decompressed: a small one may have become large. False when the call was refused. */
+  received(bytes: number): boolean {
+    if (bytes > this.#bytesMax) this.#refuse(tooLarge(this.#bytesMax));
+    else if (this.#options.isSingle && bytes > this.#arrivingBytes) this.#keep(bytes - this.#arrivingBytes);
+    return !this.#isOver;
+  }
+
   /** The client has ended its side, so every message is whole. */
   arrived(): void {
     clearTimeout(this.#timeout);
     this.#timeout = undefined;
     this.#arrival?.end();
     this.#arrival = undefined;
+    this.#arrivingBytes = 0;
   }
 
   /** The call was answered, or its client is gone. */
@@ -106,16 +118,18 @@ class Reception {
   #onChunk(chunk: Uint8Array): void {
     if (this.#isOver) return;
     const { oversize, completed } = this.#meter.push(chunk);
-    if (oversize) {
-      const message = `request: must have at most ${this.#bytesMax} bytes`;
-      return this.#refuse(new HoldfastError("resource_exhausted", message, { field: "request" }));
-    }
+    if (oversize) return this.#refuse(tooLarge(this.#bytesMax));
     // What is whole is the handler's. A single request is not handed over before its client has ended its side.
     if (completed && !this.#options.isSingle) this.arrived();
     if (!this.#meter.isPartial && !this.#options.isSingle) return;
     if (this.#timeout === undefined) this.#setTimeout();
+    this.#keep(chunk.length);
+  }
+
+  #keep(bytes: number): void {
+    this.#arrivingBytes += bytes;
     this.#arrival ??= this.#options.arrivals.begin((error) => this.#refuse(error));
-    this.#arrival.add(chunk.length);
+    this.#arrival.add(bytes);
   }
 
   #setTimeout(): void {
@@ -136,6 +150,10 @@ class Reception {
     // grpc-js would leave the client's side open, and with it the stream, for as long as the client likes.
     if (isUnanswered) stream?.close?.(constants.NGHTTP2_NO_ERROR);
   }
+}
+
+function tooLarge(bytesMax: number): HoldfastError {
+  return new HoldfastError("resource_exhausted", `request: must have at most ${bytesMax} bytes`, { field: "request" });
 }
 
 /** The part of an HTTP/2 stream that is needed here. */
