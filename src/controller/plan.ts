@@ -7,7 +7,7 @@ import { normaliseMessage } from "../canon/index.ts";
 import { MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import { RECORD_BYTES_MAX, type SessionRow, type SessionSeed } from "../journal/index.ts";
-import type { HarnessCatalog, HarnessEntry, Message } from "../spi/index.ts";
+import { servedNames, type HarnessCatalog, type HarnessEntry, type Message } from "../spi/index.ts";
 import { keepsMemory } from "./compute.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { ControllerLimits } from "./limits.ts";
@@ -77,28 +77,31 @@ function checkState(row: SessionRow, invocation: ExecInvocation): void {
 
 function resolveHarness(harnesses: HarnessCatalog, seed: SessionSeed, invocation: ExecInvocation, exists: boolean): HarnessEntry {
   const asked = invocation.harness === "" ? seed.harness : invocation.harness;
+  const isOther = asked !== seed.harness;
+  if (isOther && harnesses.find(seed.harness)?.source === "registered") {
+    throw otherHarness("the session is pinned to its registered harness; leave it empty");
+  }
   const entry = harnesses.find(asked);
-  if (entry === undefined) throw unknownHarness(asked === seed.harness && exists);
-  if (asked === seed.harness) return entry;
-  if (harnesses.find(seed.harness)?.source === "registered" || entry.source === "registered") {
-    throw new HoldfastError("failed_precondition", "harness: the session is pinned to its registered harness; leave it empty", {
-      field: "harness",
-    });
+  if (entry === undefined) throw unknownHarness(harnesses, !isOther && exists);
+  if (isOther && entry.source === "registered") {
+    throw otherHarness("is a registered one, which drives the sessions that were created with it; leave it empty");
   }
   return entry;
 }
 
 /** A session has one memory: its own harness's. */
 function foreignMemory(): HoldfastError {
-  return new HoldfastError("failed_precondition", "harness: it keeps state in memory, so it runs only as a session's own; leave it empty", {
-    field: "harness",
-  });
+  return otherHarness("it keeps state in memory, so it runs only as a session's own; leave it empty");
+}
+
+function otherHarness(message: string): HoldfastError {
+  return new HoldfastError("failed_precondition", `harness: ${message}`, { field: "harness" });
 }
 
 /** The session's own harness that is gone is a state of this host; a name in the request that nobody serves is a bad request. */
-function unknownHarness(own: boolean): HoldfastError {
-  if (!own) return invalidArgument("harness", "no harness of this host has this name");
-  return new HoldfastError("failed_precondition", "session: its harness is not served by this host; start the host with it", {
-    field: "harness",
-  });
+function unknownHarness(harnesses: HarnessCatalog, own: boolean): HoldfastError {
+  const names = servedNames(harnesses);
+  if (!own) return invalidArgument("harness", `no harness of this host has this name; it serves: ${names}`);
+  const message = `session: its harness is not served by this host; start the host with it (it serves: ${names})`;
+  return new HoldfastError("failed_precondition", message, { field: "harness" });
 }

@@ -4,7 +4,7 @@ import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { newSessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
 import type { JournalStore, SessionRow, SessionSeed } from "../journal/index.ts";
-import type { HarnessCatalog } from "../spi/index.ts";
+import { servedNames, type HarnessCatalog } from "../spi/index.ts";
 import type { CallContext } from "./contract.ts";
 import type { SessionDraft } from "./session-request.ts";
 
@@ -28,7 +28,7 @@ const UID_ATTEMPTS_MAX = 3;
 
 /**
  * The seed of a new session, found valid; nothing is written. `harnessField` is what an error about the harness names. Throws
- * INVALID_ARGUMENT for an unknown harness, FAILED_PRECONDITION for a retired one.
+ * INVALID_ARGUMENT for an unknown harness, FAILED_PRECONDITION for one that is closed.
  */
 export function seedOf(
   creation: CreationContext,
@@ -38,9 +38,13 @@ export function seedOf(
 ): SessionSeed {
   const harness = draft.harness === "" ? creation.defaults.harness : draft.harness;
   const entry = creation.harnesses.find(harness);
-  if (entry === undefined) throw invalidArgument(harnessField, "must name a harness that this server has, or be empty for its default");
+  if (entry === undefined) {
+    const names = servedNames(creation.harnesses);
+    throw invalidArgument(harnessField, `must name a harness that this server has, or be empty for its default; it serves: ${names}`);
+  }
   if (!entry.open) {
-    throw new HoldfastError("failed_precondition", `${harnessField}: is retired; new sessions need another`, { field: harnessField });
+    const message = `${harnessField}: takes no new sessions: it is retired, or this host cannot serve it`;
+    throw new HoldfastError("failed_precondition", message, { field: harnessField });
   }
   return {
     uid: newSessionUid(creation.ports),

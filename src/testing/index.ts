@@ -1,6 +1,7 @@
 /** What tests of Holdfast and of its harnesses, stores and transports are made with. */
 
 export * from "./conformance/index.ts";
+export * from "./dialled-harnesses.ts";
 export * from "./dying-store.ts";
 export * from "./host.ts";
 export * from "./in-process.ts";
