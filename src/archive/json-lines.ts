@@ -59,7 +59,11 @@ function itemOf({ kind, ...rest }: JsonObject, where: string): ArchiveItem {
     case "record": {
       const { session, record, log_record: bytes } = only(rest, "session", "record", "log_record");
       if (record === undefined) throw invalidArgument("record", "must be there");
-      return { kind, session: uidIn(session), bytes: recordBytesOf(record, bytes === undefined ? undefined : text(bytes, "log_record")) };
+      return {
+        kind,
+        session: uidIn(session),
+        bytes: recordBytesOf(record, bytes === undefined ? undefined : bytesIn(bytes, "log_record")),
+      };
     }
     case "aside": {
       const { session, seq, data } = only(rest, "session", "seq", "data");

@@ -6,7 +6,7 @@
  */
 
 import { fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";
-import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { base64Encode } from "@bufbuild/protobuf/wire";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { fenceOf, seqOf } from "../base/ids.ts";
 import { canonicalEvent, canonicalJson, encodeLogRecord, readLogRecord } from "../canon/index.ts";
@@ -22,8 +22,9 @@ export interface RecordText {
 
 /** A committed record as JSON. Throws DATA_LOSS for bytes that are no record or have no JSON form. */
 export function recordTextOf(bytes: Uint8Array): RecordText {
-  const record = jsonTextOf(bytes);
-  if (record === undefined) throw new HoldfastError("data_loss", "record: it cannot be read, so it cannot be exported as JSON");
+  const json = jsonOf(bytes);
+  if (json === undefined) throw new HoldfastError("data_loss", "record: it cannot be read, so it cannot be exported as JSON");
+  const record = JSON.stringify(json);
   const isExact = sameBytes(bytesOfOwnJson(record), bytes);
   return { record, bytes: isExact ? undefined : base64Encode(bytes) };
 }
@@ -36,11 +37,15 @@ function bytesOfOwnJson(record: string): Uint8Array {
   }
 }
 
-/** The bytes of a record from its JSON and, where these stand beside it, its bytes. Throws INVALID_ARGUMENT where they differ. */
-export function recordBytesOf(record: JsonValue, encoded: string | undefined): Uint8Array {
-  if (encoded === undefined) return bytesOfJson(record);
-  const bytes = base64Decode(encoded);
-  if (jsonTextOf(bytes) !== JSON.stringify(record)) throw invalidArgument("log_record", "must be the encoding of record");
+/**
+ * The bytes of a record from its JSON and, where these stand beside it, its bytes. Throws INVALID_ARGUMENT where they say different things;
+ * the order of keys says nothing.
+ */
+export function recordBytesOf(record: JsonValue, bytes: Uint8Array | undefined): Uint8Array {
+  if (bytes === undefined) return bytesOfJson(record);
+  const json = jsonOf(bytes);
+  if (json === undefined || canonicalJson(json) !== canonicalJson(record))
+    throw invalidArgument("log_record", "must be the encoding of record");
   return bytes;
 }
 
@@ -82,14 +87,12 @@ function requirePinned(json: JsonValue, { seq, prevHash, contentHash, fence }: L
     throw invalidArgument("record", "must be written as exports write it: snake_case names, 64-bit integers as texts, no defaults");
 }
 
-function jsonTextOf(bytes: Uint8Array): string | undefined {
+/** The JSON of a record's bytes; undefined where they are no record, or one that has none. */
+function jsonOf(bytes: Uint8Array): JsonValue | undefined {
   const reading = readLogRecord(bytes);
-  return reading.kind === "read" ? jsonText(reading.record) : undefined;
-}
-
-function jsonText(record: LogRecord): string | undefined {
+  if (reading.kind === "fault") return undefined;
   try {
-    return JSON.stringify(toJson(LogRecordSchema, record, OPTIONS));
+    return toJson(LogRecordSchema, reading.record, OPTIONS);
   } catch {
     // A committed record has a canonical form, so it has this one; other bytes need not.
     return undefined;

@@ -1,19 +1,21 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { JournalStore } from "../journal/index.ts";
+import type { Seq } from "../base/ids.ts";
+import type { JournalStore, StoredRecord } from "../journal/index.ts";
 import { newKeyPair, nodeSignatures, signerOf } from "../node/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { exportedFile, verdictOn } from "../testing/archive-files.ts";
+import { exportedFile, exportedItems, fileOf, verdictOn } from "../testing/archive-files.ts";
+import { event as eventOf } from "../testing/events.ts";
 import { Family, familySteps } from "../testing/families.ts";
-import { append, created, forked, forkRequest, output, uid } from "../testing/journal-conformance/fixtures.ts";
-import { testDigest, VirtualClock } from "../testing/ports.ts";
-import { sampleEvents } from "../testing/sample-journal.ts";
-import { parseTrustedKeys } from "./index.ts";
+import { append, created, forked, forkRequest, output, recordsOf, uid } from "../testing/journal-conformance/fixtures.ts";
+import { SeededRandom, testDigest, VirtualClock } from "../testing/ports.ts";
+import { chainOf, sampleEvents } from "../testing/sample-journal.ts";
+import { parseTrustedKeys, type ArchiveItem } from "./index.ts";
 
 const VERIFIER = fileURLToPath(new URL("../../tools/verify/holdfast_verify.py", import.meta.url));
 
@@ -21,6 +23,9 @@ const VERIFIER = fileURLToPath(new URL("../../tools/verify/holdfast_verify.py", 
 const PROBE = "import sys; print(sys.executable if sys.version_info >= (3, 8) else '')";
 const python = (spawnSync("python3", ["-c", PROBE], { encoding: "utf8" }).stdout ?? "").trim();
 const why = python === "" ? " (skipped: there is no python3 of 3.8 or later on this machine)" : "";
+
+/** A device that is always full, which not every system has. */
+const hasFull = existsSync("/dev/full");
 
 interface Report {
   readonly verdict: "intact" | "broken" | "unreadable";
@@ -91,6 +96,55 @@ function* spoiled(file: string): Generator<[string, string]> {
   }
 }
 
+/** An export of one session that has these records, which no store takes for a session of its own. */
+async function fileOfRecords(records: readonly StoredRecord[]): Promise<Buffer> {
+  const lastSeq = records.length as Seq;
+  const items = (await exportedItems(await sample(), uid("a"))).flatMap((item): ArchiveItem[] => {
+    if (item.kind === "session") return [{ ...item, facts: { ...item.facts, lastSeq } }];
+    if (item.kind === "head") {
+      const head = { ...item.head, seq: BigInt(lastSeq), contentHash: records.at(-1)?.contentHash ?? "" };
+      return [...records.map(({ bytes }) => ({ kind: "record" as const, session: uid("a"), bytes })), { ...item, head }];
+    }
+    return item.kind === "end" ? [{ ...item, records: lastSeq }] : item.kind === "header" ? [item] : [];
+  });
+  return fileOf(items, "lines");
+}
+
+/** An export of one session with the bytes of its records beside them. */
+function withBytes(file: Buffer, records: readonly StoredRecord[]): string {
+  let index = 0;
+  const beside = (line: string): string => {
+    const encoded = Buffer.from(records[index++]!.bytes).toString("base64");
+    // Where the JSON alone does not give them, the bytes are there already.
+    return "log_record" in (JSON.parse(line) as object) ? line : `${line.slice(0, -1)},"log_record":"${encoded}"}`;
+  };
+  const lines = file.toString().split("\n");
+  return lines.map((line) => (line.startsWith('{"kind":"record"') ? beside(line) : line)).join("\n");
+}
+
+/** Bytes that may be read otherwise, or not at all, or still the same. */
+function spoiledBytes(random: SeededRandom, bytes: Uint8Array, other: Uint8Array): Uint8Array {
+  const at = random.below(bytes.length);
+  switch (random.below(8)) {
+    case 0:
+    case 1:
+      return bytes.with(at, bytes[at]! ^ (1 << random.below(8)));
+    case 2:
+      return Uint8Array.from([...bytes.subarray(0, at), ...bytes.subarray(at + 1)]);
+    case 3:
+      return Uint8Array.from([...bytes.subarray(0, at), random.below(256), ...bytes.subarray(at)]);
+    case 4:
+      return bytes.subarray(0, at);
+    case 5:
+      return Uint8Array.from([...bytes, ...other]);
+    case 6:
+      return Uint8Array.from([...bytes, ...bytes]);
+    default:
+      // Its seq, which is the first field and a small number, behind everything else.
+      return Uint8Array.from([...bytes.subarray(2), ...bytes.subarray(0, 2)]);
+  }
+}
+
 describe.skipIf(python === "")(`the standalone verifier on exports${why}`, () => {
   it("agrees with ours on whatever a family has become", { timeout: 120_000 }, async () => {
     const files: Buffer[] = [];
@@ -150,6 +204,60 @@ describe.skipIf(python === "")(`the standalone verifier on exports${why}`, () =>
     }
   });
 
+  it("reads the bytes beside a record as ours does, whatever the record holds", { timeout: 120_000 }, async () => {
+    const records = chainOf(fc.sample(eventOf({ scope: "recordable" }), { seed: 71, numRuns: 600 }));
+    const file = withBytes(await fileOfRecords(records), records);
+    expect(verdictOn(Buffer.from(file), { signatures: nodeSignatures }).faults).toEqual([]);
+    expect(reportsOn([file])[0]).toMatchObject({ verdict: "intact", records: 600, faults: [] });
+  });
+
+  it("refuses bytes beside a record that say something else, as ours does", { timeout: 120_000 }, async () => {
+    const journal = await sample();
+    const records = await recordsOf(journal, "a");
+    const file = await exportedFile(journal, uid("a"));
+    const random = new SeededRandom(72);
+    const files = Array.from({ length: 1_200 }, () => {
+      const index = random.below(records.length);
+      const bytes = spoiledBytes(random, records[index]!.bytes, records[random.below(records.length)]!.bytes);
+      return withBytes(file, records.with(index, { ...records[index]!, bytes }));
+    });
+    const ours = files.map((one) => verdictOn(Buffer.from(one), { signatures: nodeSignatures }).isIntact);
+    expect(reportsOn(files).map(({ verdict }) => verdict === "intact")).toEqual(ours);
+    // Both answers occur: the same fields in another order, or twice, say the same.
+    expect(ours.filter((isIntact) => isIntact).length).toBeGreaterThan(50);
+    expect(ours.filter((isIntact) => !isIntact).length).toBeGreaterThan(800);
+  });
+
+  it.each([
+    ["null", "null"],
+    ["empty", '""'],
+    ["without padding", '"CAE"'],
+    ["of the alphabet for URLs", '"CAE_"'],
+    ["a number", "1"],
+  ])("refuses bytes beside a record that are %s, as ours does", async (_, written) => {
+    const file = (await exportedFile(await sample(), uid("a")))
+      .toString()
+      .replace(/("kind":"record".*)\}\n/, `$1,"log_record":${written}}\n`);
+    expect(file).toContain('"log_record"');
+    expect(verdictOn(Buffer.from(file), { signatures: nodeSignatures }).isIntact).toBe(false);
+    expect(reportsOn([file])[0]?.verdict).toBe("broken");
+  });
+
+  it("refuses the facts of a session that ours refuses", async () => {
+    const file = (await exportedFile(await sample(), uid("a"))).toString();
+    const spoil: readonly [string | RegExp, string][] = [
+      [/"uid":"a"/g, `"uid":"${"x".repeat(129)}"`],
+      [/"uid":"a"/g, '"uid":"a\\u0007"'],
+      [/"create_time":"[^"]*"/, '"name":"other"'],
+      [/("create_time":"[^"Z.]*)[^"]*"/, '$1.123456Z"'],
+      [/"last_seq":"14"/, '"last_seq":"-1"'],
+    ];
+    const files = spoil.map(([from, to]) => file.replace(from, to));
+    for (const one of files) expect(one).not.toBe(file);
+    expect(files.map((one) => verdictOn(Buffer.from(one), { signatures: nodeSignatures }).isIntact)).toEqual(spoil.map(() => false));
+    expect(reportsOn(files).map(({ verdict }) => verdict)).toEqual(spoil.map(() => "broken"));
+  });
+
   it("checks Ed25519 as the platform does", async () => {
     const program = `
 import importlib.util, json, sys
@@ -187,5 +295,40 @@ print(json.dumps([v.is_signature(*map(bytes.fromhex, row)) for row in json.load(
     expect(run("--trusted-keys", join(folder, "wrong"), file)).toMatchObject({ status: 2, stdout: "" });
     writeFileSync(join(folder, "alone"), '{"seq":"1"}\n');
     expect(run("--trusted-keys", join(folder, "keys"), join(folder, "alone")).status).toBe(2);
+  });
+
+  it.skipIf(!hasFull).each([
+    ["> /dev/full", "No space left on device"],
+    [">&-", "it is closed"],
+    ["--help > /dev/full", "No space left on device"],
+    ["--json > /dev/full", "No space left on device"],
+  ])("says in one line, with status 2, that its verdict cannot be written: %s", async (redirected, reason) => {
+    const file = join(folder, "one.jsonl");
+    writeFileSync(file, await exportedFile(await sample(), uid("a")));
+    for (const unbuffered of ["", "1"]) {
+      const done = spawnSync("sh", ["-c", `exec "$0" "$1" "$2" ${redirected}`, python, VERIFIER, file], {
+        encoding: "utf8",
+        env: { ...process.env, PYTHONUNBUFFERED: unbuffered },
+      });
+      expect(done).toMatchObject({ status: 2, stdout: "", stderr: `holdfast_verify.py: standard output cannot be written: ${reason}\n` });
+    }
+  });
+
+  it.skipIf(!hasFull)("has a status of 2, and no traceback, for streams that are closed or lead nowhere", async () => {
+    const file = join(folder, "one.jsonl");
+    writeFileSync(file, await exportedFile(await sample(), uid("a")));
+    const status = (command: string) => {
+      const done = spawnSync("sh", ["-c", `exec "$0" "$1" ${command}`, python, VERIFIER, file], { encoding: "utf8" });
+      expect(done.stderr).not.toContain("Traceback");
+      return [done.status, done.stdout];
+    };
+    expect(status("- <&-")).toEqual([2, "standard input: UNREADABLE: it is closed\n"]);
+    expect(status('"$2" > /dev/full 2>&1')).toEqual([2, ""]);
+    expect(status('"$2" >&- 2>&-')).toEqual([2, ""]);
+    for (const nowhere of ["2>&-", "2> /dev/full"]) expect(status(`--nonsense ${nowhere}`)).toEqual([2, ""]);
+    // What is wrong with standard error alone does not change a verdict.
+    for (const nowhere of ["2>&-", "2> /dev/full"]) expect(status(`${file} ${nowhere}`)[0]).toBe(0);
+    const reader = spawnSync("sh", ["-c", `{ "$0" "$1" "$2"; echo "$?" >&2; } | true`, python, VERIFIER, file], { encoding: "utf8" });
+    expect(reader.stderr).not.toContain("Traceback");
   });
 });

@@ -24,7 +24,8 @@ What the chain cannot tell: the fence of a record is outside the hash, as are th
 records; and a journal that was cut short is intact as far as it goes. Give --head-seq or --head-hash, as the session or a later
 export has them, to find that out.
 
-Exit status: 0 every journal is intact, 1 one is broken, 2 an input cannot be read as a journal (or the command line is wrong).
+Exit status: 0 every journal is intact, 1 one is broken, 2 an input cannot be read as a journal (or the command line is wrong, or the
+verdict cannot be written).
 """
 
 import argparse
@@ -289,6 +290,7 @@ def enum(*names):
             raise Refused("%s must be one of %s" % (where, ", ".join(names[1:])))
         return text
 
+    check.names = names
     return check
 
 
@@ -435,6 +437,373 @@ EVENT = Message(
 )
 
 
+# --- The bytes of a record, where an export has them beside its JSON ----------------------------------------------------------
+
+WIRE_DEPTH_MAX = 100
+
+
+class Scalar:
+    """A field that is no message: how it is read from the wire, and how it stands in JSON."""
+
+    def __init__(self, wire, read, default, json):
+        self.wire, self.read, self.default, self.json = wire, read, default, json
+
+
+def signed(value, bits):
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def utf8(data):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("log_record holds text that is no UTF-8")
+
+
+STRING = Scalar(2, lambda reader: utf8(reader.data()), "", lambda value: value)
+BYTES = Scalar(2, lambda reader: reader.data(), b"", lambda value: base64.b64encode(value).decode("ascii"))
+INT64 = Scalar(0, lambda reader: signed(reader.varint(), 64), 0, str)
+INT32 = Scalar(0, lambda reader: signed(reader.varint(), 32), 0, lambda value: Number(value))
+BOOL = Scalar(0, lambda reader: reader.varint() != 0, False, lambda value: value)
+
+
+def enum_scalar(check):
+    names = check.names
+    return Scalar(0, INT32.read, 0, lambda value: names[value] if 0 <= value < len(names) else Number(value))
+
+
+class WireReader:
+    """Reads one record. What its message does not have, or has in another wire type, is refused, as no hash would show it."""
+
+    def __init__(self, data):
+        self.bytes = data
+        self.at = 0
+        self.end = len(data)
+        self.depth = 0
+
+    def varint(self):
+        value = 0
+        for shift in range(0, 70, 7):
+            if self.at >= self.end:
+                break
+            byte = self.bytes[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise Refused("log_record ends in the middle of a field")
+
+    def data(self):
+        length = self.varint()
+        if length > self.end - self.at:
+            raise Refused("log_record ends in the middle of a field")
+        self.at += length
+        return self.bytes[self.at - length : self.at]
+
+    def double(self):
+        if self.end - self.at < 8:
+            raise Refused("log_record ends in the middle of a field")
+        self.at += 8
+        return double_of(int.from_bytes(self.bytes[self.at - 8 : self.at], "little"))
+
+    def each(self, fields, is_entry=False):
+        """Enters a message and yields its fields; what is yielded must have been read before the next one is asked for."""
+        length, outer = self.varint(), self.end
+        if length > outer - self.at:
+            raise Refused("log_record ends in the middle of a field")
+        self.end = self.at + length
+        self.depth += 0 if is_entry else 1
+        if self.depth >= WIRE_DEPTH_MAX:
+            raise Refused("log_record is nested too deeply")
+        yield from self.fields(fields)
+        self.depth -= 0 if is_entry else 1
+        self.end = outer
+
+    def fields(self, fields):
+        while self.at < self.end:
+            tag = self.varint()
+            field = fields.get(tag >> 3)
+            if field is None or field[1].wire != tag & 7:
+                raise Refused("log_record holds a field that the contract does not have, or not in this wire type")
+            yield field
+
+
+def double_of(bits):
+    """The double of these 64 bits, exactly."""
+    exponent, fraction = bits >> 52 & 0x7FF, bits & (2**52 - 1)
+    if exponent == 0x7FF:
+        raise Refused("log_record holds a number that has no JSON form")
+    value = fraction * 2.0**-1074 if exponent == 0 else (2**52 + fraction) * 2.0**-52 * 2.0 ** (exponent - 1023)
+    return -value if bits >> 63 else value
+
+
+class WireMessage:
+    """A message on the wire: its fields by number, those that are written even when they are zero, and its oneofs."""
+
+    wire = 2
+
+    def __init__(self, fields, explicit=(), oneofs=()):
+        self.fields = fields
+        self.explicit = frozenset(explicit).union(*oneofs)
+        self.oneofs = oneofs
+
+    def read(self, reader, held=None):
+        return self.take(reader.each(self.fields), reader, held)
+
+    def take(self, fields, reader, held=None):
+        held = {} if held is None else held
+        for name, kind in fields:
+            for oneof in self.oneofs:
+                if name in oneof:
+                    for other in oneof:
+                        if other != name:
+                            held.pop(other, None)
+            held[name] = kind.read(reader) if isinstance(kind, Scalar) else kind.read(reader, held.get(name))
+        return held
+
+    def json(self, held):
+        kinds = dict(self.fields.values())
+        pairs = Pairs()
+        for name, value in held.items():
+            kind = kinds[name]
+            if not isinstance(kind, Scalar) or name in self.explicit or value != kind.default:
+                pairs.append((name, kind.json(value)))
+        return pairs
+
+
+class WireList:
+    wire = 2
+
+    def __init__(self, item):
+        self.item = item
+
+    def read(self, reader, held=None):
+        return (held or []) + [self.item.read(reader)]
+
+    def json(self, held):
+        return [self.item.json(value) for value in held]
+
+
+class WireTexts:
+    """A map of texts to texts."""
+
+    wire = 2
+    ENTRY = {1: ("key", STRING), 2: ("value", STRING)}
+
+    def read(self, reader, held=None):
+        entry = {"key": "", "value": ""}
+        for name, kind in reader.each(self.ENTRY, is_entry=True):
+            entry[name] = kind.read(reader)
+        return {**(held or {}), entry["key"]: entry["value"]}
+
+    def json(self, held):
+        return Pairs(held.items())
+
+
+class WireTime:
+    wire = 2
+    FIELDS = {1: ("seconds", INT64), 2: ("nanos", INT32)}
+
+    def read(self, reader, held=None):
+        held = {"seconds": 0, "nanos": 0} if held is None else held
+        for name, kind in reader.each(self.FIELDS):
+            held[name] = kind.read(reader)
+        return held
+
+    def json(self, held):
+        return time_text(held["seconds"], held["nanos"])
+
+
+def time_text(seconds, nanos):
+    if not -62135596800 <= seconds <= 253402300799 or not 0 <= nanos <= 999999999:
+        raise Refused("log_record holds a time that has no JSON form")
+    days, second = divmod(seconds, 86400)
+    days += 719162  # since the first day of year 1
+    year = min(9999, days * 400 // 146097 + 1)
+    while days_before(year) > days:
+        year -= 1
+    while year < 9999 and days_before(year + 1) <= days:
+        year += 1
+    day, month = days - days_before(year), 1
+    while day >= calendar.monthrange(year, month)[1]:
+        day -= calendar.monthrange(year, month)[1]
+        month += 1
+    fraction = ".%09d" % nanos if nanos % 1000 else ".%06d" % (nanos // 1000) if nanos % 1000000 else ".%03d" % (nanos // 1000000)
+    when = (year, month, day + 1, second // 3600, second // 60 % 60, second % 60)
+    return "%04d-%02d-%02dT%02d:%02d:%02d" % when + (fraction if nanos else "") + "Z"
+
+
+def days_before(year):
+    past = year - 1
+    return past * 365 + past // 4 - past // 100 + past // 400
+
+
+class WireStruct:
+    """A Struct, and the values in it. They are kept as the JSON that they are, objects as dicts."""
+
+    wire = 2
+    NO_KIND = object()
+
+    def read(self, reader, held=None):
+        held = {} if held is None else held
+        for _ in reader.each(STRUCT_FIELDS):
+            key, value = "", self.NO_KIND
+            for name, kind in reader.each(STRUCT_ENTRY, is_entry=True):
+                if name == "key":
+                    key = kind.read(reader)
+                else:
+                    value = self.value(reader, value)
+            if value is self.NO_KIND:
+                raise Refused("log_record holds a value without a kind")
+            held[key] = value
+        return held
+
+    def value(self, reader, value):
+        for name, kind in reader.each(VALUE_FIELDS):
+            if name == "null":
+                kind.read(reader)
+                value = None
+            elif name == "struct":
+                value = self.read(reader, value if isinstance(value, dict) else None)
+            elif name == "list":
+                value = list(value) if isinstance(value, list) else []
+                for _ in reader.each(LIST_FIELDS):
+                    value.append(self.value(reader, self.NO_KIND))
+            else:
+                value = kind.read(reader)
+        if value is self.NO_KIND:
+            raise Refused("log_record holds a value without a kind")
+        return value
+
+    def json(self, value):
+        if isinstance(value, dict):
+            return Pairs((key, self.json(held)) for key, held in value.items())
+        if isinstance(value, list):
+            return [self.json(held) for held in value]
+        return Number(canonical_number(value)) if isinstance(value, float) else value
+
+
+STRUCT = WireStruct()
+STRUCT_FIELDS = {1: ("entry", STRUCT)}
+STRUCT_ENTRY = {1: ("key", STRING), 2: ("value", STRUCT)}
+LIST_FIELDS = {1: ("value", STRUCT)}
+VALUE_FIELDS = {
+    1: ("null", INT32),
+    2: ("number", Scalar(1, lambda reader: reader.double(), None, None)),
+    3: ("text", STRING),
+    4: ("truth", BOOL),
+    5: ("struct", STRUCT),
+    6: ("list", STRUCT),
+}
+
+
+def fields_of(*declared):
+    """Fields numbered from 1, in the order in which the contract has them."""
+    return dict(enumerate(declared, 1))
+
+
+def texts(*names):
+    return [(name, STRING) for name in names]
+
+
+WIRE_PART = WireMessage({}, oneofs=[("text", "file", "data", "reasoning", "tool_call", "tool_result")])
+WIRE_PARTS = WireList(WIRE_PART)
+WIRE_MESSAGE = WireMessage(fields_of(("role", STRING), ("parts", WIRE_PARTS)))
+WIRE_FILE = WireMessage(
+    fields_of(("mime", STRING), ("bytes", BYTES), *texts("uri", "name", "digest")),
+    oneofs=[("bytes", "uri")],
+)
+WIRE_REASONING = WireMessage(
+    fields_of(
+        *texts("provider", "model_id"),
+        ("opaque_bytes", BYTES),
+        ("opaque_uri", STRING),
+        ("summary", WIRE_PARTS),
+        ("item_id", STRING),
+        ("ordinal", INT32),
+        *texts("validity_scope", "opaque_digest"),
+    ),
+    oneofs=[("opaque_bytes", "opaque_uri")],
+)
+WIRE_TOOL_CALL = WireMessage(
+    fields_of(*texts("id", "tool"), ("args", STRUCT), ("mediation", enum_scalar(MEDIATION)), ("idempotency_key", STRING))
+)
+WIRE_TOOL_RESULT = WireMessage(
+    fields_of(
+        ("id", STRING),
+        ("output", STRUCT),
+        ("output_uri", STRING),
+        ("is_error", BOOL),
+        *texts("error", "output_digest"),
+        ("content", WIRE_PARTS),
+        ("code", enum_scalar(CODE)),
+        ("approval_request_seq", INT64),
+        ("approval_decision_seq", INT64),
+    )
+)
+WIRE_PART.fields.update(
+    fields_of(
+        ("text", WireMessage(fields_of(("text", STRING)))),
+        ("file", WIRE_FILE),
+        ("data", WireMessage(fields_of(("data", STRUCT)))),
+        ("reasoning", WIRE_REASONING),
+        ("tool_call", WIRE_TOOL_CALL),
+        ("tool_result", WIRE_TOOL_RESULT),
+    )
+)
+WIRE_TOOL = WireMessage(fields_of(*texts("name", "description"), ("input_schema", STRUCT)))
+WIRE_MODEL_CALL = WireMessage(
+    fields_of(
+        ("model", STRING),
+        ("params", WireTexts()),
+        *texts("input_hash", "id"),
+        ("messages", WireList(WIRE_MESSAGE)),
+        ("tools", WireList(WIRE_TOOL)),
+        ("tool_choice", WireMessage(fields_of(("mode", enum_scalar(MODE)), ("name", STRING)))),
+    )
+)
+WIRE_ERROR = WireMessage(fields_of(("code", INT32), ("description", STRING)))
+WIRE_APPROVAL_RESULT = fields_of(("tool_call_id", STRING), ("approved", BOOL), ("reason", STRING), ("request_seq", INT64))
+WIRE_USAGE = fields_of(("model", STRING), ("input_tokens", INT64), ("output_tokens", INT64), ("reasoning_tokens", INT64))
+WIRE_LIFECYCLE = fields_of(
+    ("kind", enum_scalar(LIFECYCLE_KIND)),
+    *texts("detail", "snapshot_local", "snapshot_external_uri"),
+    ("snapshot_memory", BOOL),
+    ("snapshot_sealed", BOOL),
+)
+WIRE_START = fields_of(("config", BYTES), ("resume_from_seq", INT64), ("input_count", INT64), *texts("harness", "harness_version"))
+WIRE_EVENT = WireMessage(
+    {
+        2: ("execution_id", STRING),
+        3: ("ts", WireTime()),
+        4: ("schema_version", INT32),
+        7: ("kind", enum_scalar(EVENT_KIND)),
+        8: ("message", WIRE_MESSAGE),
+        9: ("model", WIRE_MODEL_CALL),
+        10: ("tool", WIRE_TOOL_CALL),
+        11: ("result", WIRE_TOOL_RESULT),
+        12: ("approval", WireMessage(fields_of(*texts("tool_call_id", "reason")))),
+        13: ("approval_result", WireMessage(WIRE_APPROVAL_RESULT)),
+        14: ("usage", WireMessage(WIRE_USAGE)),
+        15: ("lifecycle", WireMessage(WIRE_LIFECYCLE)),
+        16: ("end", WireMessage(fields_of(("state", STRING), ("error", WIRE_ERROR)))),
+        17: ("error", WIRE_ERROR),
+        18: ("actor", WireMessage(fields_of(*texts("principal", "issuer", "subject")))),
+        19: ("execution_start", WireMessage(WIRE_START, explicit=["input_count"])),
+        20: ("parked", WireMessage(fields_of(*texts("execution_id", "tool_call_id"), ("request_seq", INT64)))),
+    },
+    oneofs=[tuple(BODIES)],
+)
+WIRE_RECORD = WireMessage(fields_of(("seq", INT64), *texts("prev_hash", "content_hash"), ("fence", INT64), ("event", WIRE_EVENT)))
+
+
+def record_of_bytes(data):
+    """The JSON of a record's bytes."""
+    reader = WireReader(data)
+    return WIRE_RECORD.json(WIRE_RECORD.take(reader.fields(WIRE_RECORD.fields), reader))
+
+
 # --- The chain --------------------------------------------------------------------------------------------------------------
 
 
@@ -574,6 +943,9 @@ def is_signature(spki, data, signature):
 # --- Exports ----------------------------------------------------------------------------------------------------------------
 
 KEY_ID_DIGITS = 16
+UID_UNITS_MAX = 128
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+MILLISECONDS = re.compile(r"T[0-9:]{8}(\.[0-9]{3})?Z\Z")
 SESSION = Message(
     {
         **strings("harness", "model", "parent_uid"),
@@ -637,6 +1009,12 @@ class Session:
         self.parent = facts.get("parent_uid", "")
         self.fork_seq = int(facts.get("fork_seq", "0"))
         self.prefix_only = "prefix_only" in members
+        if len(self.uid.encode("utf-16-le")) > 2 * UID_UNITS_MAX or CONTROL.search(self.uid):
+            raise Refused("session must have a uid of at most %d characters and no control characters" % UID_UNITS_MAX)
+        if self.last_seq < 0 or self.fork_seq < 0:
+            raise Refused("session must not have a negative seq")
+        if not MILLISECONDS.search(dict(facts.get("metadata", ())).get("create_time", "")):
+            raise Refused("session must have a create_time in milliseconds")
         if self.uid == "" or (self.parent == "") != (self.fork_seq == 0):
             raise Refused("session must have a uid, and parent_uid and fork_seq both or neither")
         self.inherited = min(self.fork_seq, self.last_seq)
@@ -744,10 +1122,14 @@ class Export:
             session.chain.hash = known
 
     def record(self, members):
-        if "log_record" in members:
-            # The bytes of another writer: what they say is the record, which is what is hashed.
-            any_bytes(members.pop("log_record"), "log_record")
+        has_bytes, stored = "log_record" in members, members.pop("log_record", None)
         self.only(members, "session", "record")
+        if has_bytes:
+            # The bytes of another writer: the record must say what they say, since it is the record that is hashed.
+            any_bytes(stored, "log_record")
+            said = canonical_value(record_of_bytes(base64.b64decode(stored)), "log_record")
+            if said != canonical_value(members["record"], "record"):
+                raise Refused("item %d has a log_record that is not the encoding of its record" % self.items)
         session = self.at(members["session"])
         self.records += 1
         session.records += 1
@@ -891,17 +1273,20 @@ def verify_export(path, text, trusted):
 
 def read_text(path):
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
+        if path != "-":
             with open(path, "rb") as file:
                 data = file.read()
-    except OSError as error:
-        raise NotAJournal("it cannot be opened: %s" % error.strerror)
-    try:
+        elif sys.stdin is None:
+            raise NotAJournal("it is closed")
+        else:
+            data = sys.stdin.buffer.read()
         return data.decode("utf-8")
+    except OSError as error:
+        raise NotAJournal("it cannot be read: %s" % error.strerror)
     except UnicodeDecodeError:
         raise NotAJournal("it is no UTF-8")
+    except MemoryError:
+        raise NotAJournal("it does not fit into memory")
 
 
 def records_of(text):
@@ -1010,8 +1395,15 @@ def count(number, name):
     return "%d %s%s" % (number, name, "" if number == 1 else "s")
 
 
+class Parser(argparse.ArgumentParser):
+    def _print_message(self, message, file=None):
+        # Newer versions of Python pass over a stream that cannot be written; then nobody would know that help is missing.
+        if message:
+            (file or sys.stderr).write(message)
+
+
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="holdfast_verify.py", description="Verify agent-session journals and exports of them.", epilog="Exit: 0 intact, 1 broken, 2 unreadable."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help='an export; "-" is standard input')
@@ -1039,5 +1431,50 @@ def main(arguments=None):
     return status
 
 
+class Nowhere:
+    """Takes text that nobody can be shown."""
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        pass
+
+
+def run():
+    """main, with an exit status also where a stream is closed or cannot be written. Nobody learns the verdict then: that is 2."""
+    if sys.stderr is None:
+        sys.stderr = Nowhere()
+    if sys.stdout is None:
+        return lost("it is closed")
+    try:
+        try:
+            status = main()
+        except SystemExit as exit:
+            # argparse has said what is wrong, or printed its help.
+            status = exit.code
+        sys.stdout.flush()
+        return status
+    except OSError as error:
+        return lost(error.strerror)
+    except KeyboardInterrupt:
+        return 130
+
+
+def lost(why):
+    try:
+        # A stream that is closed is not flushed once more at the end, which would fail again.
+        if sys.stdout is not None:
+            sys.stdout.close()
+    except (OSError, ValueError):
+        pass
+    try:
+        sys.stderr.write("holdfast_verify.py: standard output cannot be written: %s\n" % why)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
+    return UNREADABLE
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())
