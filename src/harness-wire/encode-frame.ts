@@ -1,0 +1,64 @@
+/**
+ * A host's frame as bytes. Events that are encoded already go in as they are: a history of a hundred thousand events is neither held as
+ * objects nor encoded twice.
+ */
+
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ControllerFrameSchema, StartSchema } from "../gen/agentsessions/v1/harness_pb.ts";
+import { HistoryPageSchema, HostFrameSchema } from "../gen/holdfast/v1/harness_wire_pb.ts";
+import type { HostFrameInit } from "./line.ts";
+
+const LENGTH = 2;
+const START_HISTORY = (2 << 3) | LENGTH;
+const CONTROLLER_START = (3 << 3) | LENGTH;
+const PAGE_EVENTS = (3 << 3) | LENGTH;
+const FRAME_CONTROLLER = (5 << 3) | LENGTH;
+const FRAME_HISTORY = (7 << 3) | LENGTH;
+
+/** The bytes of a frame. `events` go into its list of events: Start's history, or a page's. */
+export function encodeHostFrame(frame: HostFrameInit, events: readonly Uint8Array[] = []): Uint8Array {
+  const whole = create(HostFrameSchema, frame);
+  if (events.length === 0) return toBinary(HostFrameSchema, whole);
+  const { frame: body } = whole;
+  const outer = toBinary(HostFrameSchema, create(HostFrameSchema, { exchange: whole.exchange }));
+  if (body.case === "history") {
+    const page = toBinary(HistoryPageSchema, body.value);
+    return joined([outer, ...field(FRAME_HISTORY, [page, ...events.flatMap((event) => field(PAGE_EVENTS, [event]))])]);
+  }
+  if (body.case === "controller" && body.value.frame.case === "start") {
+    const start = toBinary(StartSchema, body.value.frame.value);
+    const { session, executionId } = body.value;
+    const envelope = toBinary(ControllerFrameSchema, create(ControllerFrameSchema, { session, executionId }));
+    const history: Uint8Array[] = [];
+    for (const event of events) history.push(...field(START_HISTORY, [event]));
+    return joined([outer, ...field(FRAME_CONTROLLER, [envelope, ...field(CONTROLLER_START, [start, ...history])])]);
+  }
+  throw new TypeError("only a start and a page of a history have a list of events");
+}
+
+/** A length-delimited field, in pieces. */
+function field(tag: number, pieces: readonly Uint8Array[]): Uint8Array[] {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  const head = [tag];
+  for (let rest = length; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) {
+      head.push(rest);
+      break;
+    }
+    head.push((rest % 128) | 128);
+  }
+  return [Uint8Array.from(head), ...pieces];
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
