@@ -71,7 +71,7 @@ describe("a harness that is registered while the host runs", () => {
     expect(harnesses.names()).toEqual(["echo", "painter", "coder"]);
     const uid = await createSession("coder");
     expect(await exec(uid)).toContain("OUTPUT coded");
-    await retire("coder", "done");
+    await retire("coder");
     await expect(createSession("coder")).rejects.toMatchObject({ code: "failed_precondition" });
     await expect(exec("", "coder")).rejects.toMatchObject({ code: "failed_precondition" });
     expect(await exec(uid)).toContain("OUTPUT coded");
