@@ -118,6 +118,19 @@ describe("what HTTP refuses by itself is a problem document", () => {
     }
     expect(seen).not.toContain("problem");
   });
+
+  it("nor in the place of the answer that an earlier request is owed", async () => {
+    const asked = Promise.withResolvers<void>();
+    const getSession = async () => {
+      asked.resolve();
+      return new Promise<never>(() => undefined);
+    };
+    const socket = dial(await openDoor({ sessions: { getSession } }));
+    socket.write("GET /v1/sessions/u HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    await asked.promise;
+    socket.write("hello\r\n\r\n");
+    expect((await answerOf(socket)).status).toBeNaN();
+  });
 });
 
 describe("a request that does not arrive", () => {

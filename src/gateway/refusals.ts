@@ -1,7 +1,7 @@
 /**
  * What an HTTP/1.1 server refuses by itself, before the application sees a request: as problem documents, like all else.
  *
- * Invariant: nothing is written into an answer that has begun; such a connection is cut off.
+ * Invariant: a refusal is never in the place of another request's answer, nor inside of one; such a connection is cut off.
  */
 
 import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
@@ -11,12 +11,16 @@ import type { GatewayLimits } from "./limits.ts";
 
 /** Makes the server's own refusals problem documents. */
 export function refuseInProblems(server: Server, limits: GatewayLimits): void {
-  const answers = new WeakMap<Duplex, ServerResponse>();
-  server.prependListener("request", (request, response) => void answers.set(request.socket, response));
+  const open = new WeakMap<Duplex, Set<ServerResponse>>();
+  server.prependListener("request", ({ socket }, response) => {
+    const answers = open.get(socket) ?? new Set();
+    open.set(socket, answers.add(response));
+    response.once("close", () => answers.delete(response));
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const answer = answers.get(socket);
-    const hasBegun = answer !== undefined && answer.headersSent && !answer.writableFinished;
-    if (!socket.writable || error.code === "ECONNRESET" || hasBegun) socket.destroy();
+    // The answer would be taken for that of an earlier request whose own is still owed.
+    const isOwed = [...(open.get(socket) ?? [])].some((answer) => answer.headersSent || answer.req.complete);
+    if (!socket.writable || error.code === "ECONNRESET" || isOwed) socket.destroy();
     else refuseConnection(socket, refusalOf(error, limits));
   });
   server.on("checkExpectation", (_request, response) => {

@@ -88,6 +88,19 @@ describe("a caller without the token", () => {
     expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
   });
 
+  it.each([
+    ["a method that is not there", "/agentsessions.v1.Sessions/Nothing", {}],
+    ["no gRPC", GET, { "content-type": "text/plain" }],
+    ["another token", GET, { authorization: "Bearer wrong" }],
+    ["too much metadata", GET, { "x-large": "x".repeat(17_000) }],
+  ])("is not kept open by %s, whatever it goes on sending", async (_, path, headers) => {
+    const { address } = await openDoor({ token: "sesame" });
+    const call = begin(dial(address), path, headers);
+    call.stream.write(frame(1 << 20, 40_000));
+    await call.closed;
+    expect(call.stream.closed).toBe(true);
+  });
+
   it("may send so much to the public services, and no byte more", async () => {
     const { address } = await openDoor({ limits: { publicRequestBytesMax: 100 } });
     const fits = begin(dial(address), REFLECT);
