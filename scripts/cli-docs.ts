@@ -53,7 +53,7 @@ function commandSection(command: Command): readonly string[] {
   const { options, registeredArguments } = command;
   const rows = [
     ...registeredArguments.map((argument) => [`\`${bracketed(argument)}\``, argument.description]),
-    ...options.map((option) => [`\`${option.flags}\``, optionText(option)]),
+    ...options.filter(({ hidden }) => !hidden).map((option) => [`\`${option.flags}\``, optionText(option)]),
   ];
   return [
     `## ${command.name()}`,

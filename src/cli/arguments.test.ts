@@ -18,6 +18,14 @@ describe("an argument", () => {
     expect(() => durationMs(text)).toThrow("30s"),
   );
 
+  it("is a time of a hundred years at most", () => {
+    expect(durationMs("36500d")).toBe(36_500 * 86_400_000);
+    for (const text of ["36501d", "99999999999999d", `${"9".repeat(400)}ms`]) {
+      expect(() => durationMs(text)).toThrow("at most 36500d");
+      if (!text.endsWith("ms")) expect(() => timeSince(text)).toThrow("at most 36500d");
+    }
+  });
+
   it("is a time ago or a date", () => {
     const agoMs = Date.now() - timeSince("7d").getTime();
     expect(Math.abs(agoMs - 7 * 86_400_000)).toBeLessThan(60_000);

@@ -5,11 +5,16 @@ import { systemClock } from "../node/index.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** A hundred years: what is longer is a mistake, and far below what a date can hold. */
+const DURATION_DAYS_MAX = 36_500;
+
 /** `500ms`, `30s`, `5m`, `2h`, `1d`; in milliseconds. */
 export function durationMs(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   if (match === null) throw new InvalidArgumentError("It must be a number and a unit: 500ms, 30s, 5m, 2h, 1d.");
-  return Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 1));
+  const ms = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? 1));
+  if (ms > DURATION_DAYS_MAX * 86_400_000) throw new InvalidArgumentError(`It must be at most ${DURATION_DAYS_MAX}d.`);
+  return ms;
 }
 
 /** The time that is meant by how long ago it was (`7d`, `12h`), or by its date (`2026-11-30`, `2026-11-30T12:00:00Z`). */

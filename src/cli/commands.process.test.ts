@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,6 +12,7 @@ import { createProgram } from "./program.ts";
 
 /** Every other command through a real process against a real server. */
 
+const MAIN = join(import.meta.dirname, "main.ts");
 const TOKEN = "a-token-of-this-test";
 let server: RunningServer;
 let client: Client;
@@ -203,6 +205,7 @@ describe("an error", () => {
     [["get"], "missing required argument 'uid'", "usage: holdfast get [options] <uid>"],
     [["tail", "u", "--until", "dawn"], "Allowed choices are head, idle", "usage: holdfast tail [options] <uid>"],
     [["exec", "--deadline", "30"], "It must be a number and a unit", "usage: holdfast exec [options]"],
+    [["exec", "--deadline", "99999999999999d"], "It must be at most 36500d", "usage: holdfast exec [options]"],
     [["exec", "--config", "a", "--config-file", "b"], "cannot be used with", "usage: holdfast exec [options]"],
     [["get", "a", "b"], "too many arguments", "usage: holdfast get [options] <uid>"],
     [["lst"], "Did you mean list?", "usage: holdfast [options] [command]"],
@@ -211,6 +214,19 @@ describe("an error", () => {
     expect([failed.exitCode, failed.stdout]).toEqual([2, ""]);
     expect(failed.stderr).toContain(wrong);
     expect(failed.stderr).toContain(usage);
+  });
+
+  it("of a current folder that was removed is one line, where that folder is needed", async () => {
+    using folder = new TemporaryFolder();
+    const script = `mkdir "$0/gone" && cd "$0/gone" && rmdir "$0/gone" && exec "$@"`;
+    const run = (...args: string[]) => {
+      const { status, stderr } = spawnSync("sh", ["-c", script, folder.path, process.execPath, MAIN, ...args], { encoding: "utf8" });
+      return [status, stderr];
+    };
+    const told = [2, "holdfast: current folder: must be there, and was removed; change to another one\n"];
+    expect(run("create", "--server", "embedded")).toEqual(told);
+    expect(run("serve", "--listen", "127.0.0.1:0")).toEqual(told);
+    expect(run("version")).toEqual([0, ""]);
   });
 
   it("is none when the reader of the output has enough", async () => {
@@ -257,5 +273,16 @@ describe("help", () => {
     expect((await command(["version"])).stdout).toMatch(/^holdfast \d+\.\d+\.\d+ \(node \d+\.\d+\.\d+\)\n$/);
     expect(JSON.parse((await command(["version", "--json"])).stdout)).toHaveProperty("version");
     expect((await command(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it("and the version come by their short names too, of every command", async () => {
+    const help = await command(["get", "--help"]);
+    expect(await command(["get", "-h"])).toEqual(help);
+    expect(help.stdout).toContain("-h, --help");
+    expect(help.stdout).not.toContain("--version");
+    const version = await command(["--version"]);
+    for (const args of [["-v"], ["-V"], ["get", "-v"], ["get", "-V"], ["get", "--version"]])
+      expect([args, await command(args)]).toEqual([args, version]);
+    expect((await command(["-h"])).stdout).toBe((await command(["--help"])).stdout);
   });
 });

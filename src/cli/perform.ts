@@ -1,6 +1,6 @@
 /** How a command runs: its screen, its signal, its errors and its exit code, the same for all of them. */
 
-import { HoldfastError, toHoldfastError } from "../base/errors.ts";
+import { HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import { exitOfError, type ExitCode } from "./exit.ts";
 import { flushed, tellOutputFault } from "./output-fault.ts";
 import { Screen } from "./screen.ts";
@@ -53,12 +53,21 @@ async function exitOf(body: (context: CommandContext) => Promise<ExitCode>, cont
 
 function exitOfThrown(thrown: unknown, { screen, stop }: CommandContext): ExitCode {
   if (stop.leaving) return 130;
-  const error = toHoldfastError(thrown);
+  const error = isFolderGone(thrown) ? folderGone(thrown) : toHoldfastError(thrown);
   // Why this was thrown is told with the fault itself.
   if (stop.outputFault !== undefined) return exitOfError(error.code);
   if (error.code === "internal" && process.env["HOLDFAST_DEBUG"] !== undefined) process.stderr.write(`${stackOf(thrown)}\n`);
   screen.error(error, error instanceof HintedError ? error.hint : undefined);
   return exitOfError(error.code);
+}
+
+/** Whether the current folder was removed under the process: whatever is named relative to it cannot be found then. */
+function isFolderGone(thrown: unknown): boolean {
+  return thrown instanceof Error && "syscall" in thrown && thrown.syscall === "uv_cwd";
+}
+
+function folderGone(cause: unknown): HoldfastError {
+  return invalidArgument("current folder", "must be there, and was removed; change to another one", { cause });
 }
 
 function stackOf(thrown: unknown): string {

@@ -1,6 +1,6 @@
 /** The program: its commands, its help, and what wrong usage says. Running it and documenting it both begin here. */
 
-import { Command } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { cancelCommand } from "./commands/cancel.ts";
 import { conformanceCommand } from "./commands/conformance.ts";
 import { createCommand } from "./commands/create.ts";
@@ -53,13 +53,29 @@ Examples:
 export function createProgram(): Command {
   const program = new Command("holdfast")
     .description("Durable agent sessions: run turns, follow them, replay and verify what was recorded.")
-    .version(packageVersion(), "--version", "print the version")
-    .helpOption("--help", "print this help")
+    .version(packageVersion(), "-v, --version", "print the version")
     .helpCommand("help [command]", "print the help of a command")
     .addHelpText("after", AFTER)
     .showSuggestionAfterError(true);
-  for (const command of commands()) program.addCommand(command.helpOption("--help", "print this help"));
+  for (const command of commands()) program.addCommand(command);
+  for (const command of [program, ...program.commands]) withCommonFlags(command);
   return program;
+}
+
+/** Help and version by all the names that people try, on every command. */
+function withCommonFlags(command: Command): void {
+  command.helpOption("-h, --help", "print this help");
+  const names = command.parent === null ? ["-V"] : ["-v, --version", "-V"];
+  for (const flags of names) {
+    const option = new Option(flags, "print the version").hideHelp();
+    command.addOption(option).on(`option:${option.name()}`, sayVersion);
+  }
+}
+
+/** Prints the version and ends the parsing, as commander's own option does. */
+function sayVersion(): never {
+  process.stdout.write(`${packageVersion()}\n`);
+  throw new CommanderError(0, "commander.version", packageVersion());
 }
 
 function commands(): readonly Command[] {
