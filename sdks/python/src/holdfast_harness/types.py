@@ -1,0 +1,50 @@
+"""The messages of `agentsessions.v1` that a harness handles. They are the generated ones: there is no second hierarchy."""
+
+from ._gen.agentsessions.v1.common_pb2 import (
+    ApprovalRef,
+    ApprovalResult,
+    DataPart,
+    Event,
+    EventKind,
+    FilePart,
+    IdentityRef,
+    Mediation,
+    Message,
+    ModelCall,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+)
+from ._gen.agentsessions.v1.common_pb2 import Error as EventError
+from ._gen.agentsessions.v1.harness_pb2 import Capabilities, HarnessDescriptor, Resumability, ToolSpec
+
+__all__ = [
+    "ApprovalRef",
+    "ApprovalResult",
+    "Capabilities",
+    "DataPart",
+    "Event",
+    "EventError",
+    "EventKind",
+    "FilePart",
+    "HarnessDescriptor",
+    "IdentityRef",
+    "Mediation",
+    "Message",
+    "ModelCall",
+    "Part",
+    "ReasoningPart",
+    "Resumability",
+    "TextPart",
+    "ToolCall",
+    "ToolChoice",
+    "ToolDefinition",
+    "ToolResult",
+    "ToolSpec",
+    "Usage",
+]
