@@ -143,14 +143,14 @@ class TestTheContract:
             assert await call.code() == grpc.StatusCode.OK
 
     @pytest.mark.parametrize(
-        ("raised", "code", "details"),
+        ("raised", "code", "details", "said"),
         [
-            (HoldfastError("unavailable", "model: try later"), grpc.StatusCode.UNAVAILABLE, "model: try later"),
-            (ValueError("no"), grpc.StatusCode.UNKNOWN, "ValueError: no"),
+            (HoldfastError("unavailable", "model: try later"), grpc.StatusCode.UNAVAILABLE, "model: try later", "unavailable"),
+            (ValueError("no"), grpc.StatusCode.UNKNOWN, "ValueError: no", None),
         ],
     )
     async def test_a_run_that_raised_is_a_status_without_an_end(
-        self, listen: str, raised: Exception, code: grpc.StatusCode, details: str
+        self, listen: str, raised: Exception, code: grpc.StatusCode, details: str, said: str | None
     ) -> None:
         async def run(start: Start, sink: Sink) -> None:
             raise raised
@@ -160,6 +160,7 @@ class TestTheContract:
             with pytest.raises(grpc.aio.AioRpcError):
                 await call.read()
             assert await status_of(call) == (code, details)
+            assert dict(tuple(await call.trailing_metadata())).get("holdfast-code") == said
 
     async def test_a_failure_is_an_end_and_not_a_status(self, listen: str) -> None:
         async def run(start: Start, sink: Sink) -> None:

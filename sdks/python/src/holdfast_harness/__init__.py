@@ -10,6 +10,7 @@ async def run(start: Start, sink: Sink) -> None:
 serve(harness)
 """
 
+from .conversation import Conversation
 from .errors import ERROR_CODES, ApprovalParked, ErrorCode, HarnessFailure, HoldfastError, ProtocolFault
 from .harness import Harness, RunFunction
 from .history import History, HistoryEvent, HistoryPage, history_of
@@ -51,6 +52,7 @@ __all__ = [
     "ApprovalRef",
     "Cancellation",
     "Capabilities",
+    "Conversation",
     "ErrorCode",
     "Event",
     "EventKind",

@@ -12,7 +12,7 @@ import grpc.aio
 from .._gen.agentsessions.v1.common_pb2 import Event
 from .._gen.agentsessions.v1.harness_pb2 import ControllerFrame, DescribeRequest, HarnessDescriptor
 from .._gen.holdfast.v1.harness_wire_pb2 import ExchangeEnd, HarnessFrame, HostFrame
-from ..errors import HoldfastError
+from ..errors import HoldfastError, code_of_grpc, grpc_code_of
 from ..harness import Harness
 from ..wire import FRAME_BYTES_MAX, PROTOCOL, HarnessEnd
 from .connect import ConnectBridge
@@ -22,6 +22,9 @@ from .unwind import unwind
 
 # What Describe says beside the descriptor: the line protocol is spoken here, and a history need not be pushed.
 PEER_FACTS: Final = (("holdfast-wire", str(PROTOCOL)), ("holdfast-history", "pull"))
+
+# In the trailing metadata of a call that failed: the code, in our words.
+CODE_KEY: Final = "holdfast-code"
 
 SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
@@ -78,7 +81,7 @@ class HarnessServer:
             bridge.close()
             self._calls.pop(bridge.end, None)
         if ended.code != 0:
-            await context.abort(_status_of(ended.code), ended.description)
+            await _abort(context, ended.code, ended.description)
 
     async def line(self, frames: AsyncIterator[HostFrame], context: Context) -> None:
         queue = FrameQueue()
@@ -94,7 +97,7 @@ class HarnessServer:
             while (frame := await queue.next()) is not None:
                 await context.write(frame)
         except HoldfastError as fault:
-            await context.abort(_status_of(fault.grpc_code), fault.message)
+            await _abort(context, fault.grpc_code, fault.message)
         finally:
             reading.cancel()
             end.close()
@@ -139,6 +142,12 @@ def _end_of(fault: BaseException) -> ExchangeEnd:
     if isinstance(fault, HoldfastError):
         return ExchangeEnd(code=fault.grpc_code, description=fault.message)
     return ExchangeEnd(code=14, description="harness wire: the line is closed")
+
+
+async def _abort(context: Context, code: int, description: str) -> None:
+    """Ends a call with a status. One with a code of ours says so, so that it is told apart from what gRPC makes of a lost connection."""
+    ours = () if code_of_grpc(code) == "internal" and code != grpc_code_of("internal") else ((CODE_KEY, code_of_grpc(code)),)
+    await context.abort(_status_of(code), description, trailing_metadata=ours)
 
 
 def _status_of(code: int) -> grpc.StatusCode:
