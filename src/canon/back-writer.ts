@@ -7,10 +7,14 @@
 
 import { invalidArgument } from "../base/errors.ts";
 
-/** The buffer that is kept between messages. */
-const BUFFER_BYTES = 64 * 1024;
-/** A buffer that grew beyond this is given back after the message that needed it. */
-const BUFFER_BYTES_KEPT_MAX = 1024 * 1024;
+/** Messages are handed out of one block of memory after the other: a block of its own for each costs more than to write it. */
+const BLOCK_BYTES = 32 * 1024;
+/** A larger message is written elsewhere and copied, so that a block is used up to its greatest part. */
+const BLOCK_MESSAGE_BYTES_MAX = 8 * 1024;
+/** The memory in which larger messages are written. */
+const LARGE_BYTES = 64 * 1024;
+/** Memory that grew beyond this is given back after the message that needed it. */
+const LARGE_BYTES_KEPT_MAX = 1024 * 1024;
 /** Up to this length a string is copied character by character; beyond, the encoder's start-up cost is worth it. */
 const SHORT_CHARS_MAX = 72;
 /** The most bytes of a tag and a varint together. */
@@ -26,24 +30,36 @@ const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 /** A buffer that fills towards its beginning. Tags are given as `number << 3 | wire type`. */
 export class BackWriter {
-  #bytes = new Uint8Array(BUFFER_BYTES);
-  #at = BUFFER_BYTES;
+  /** The block in use. What lies at and after `#blockEnd` belongs to messages that were handed out. */
+  #block = new Uint8Array(BLOCK_BYTES);
+  #blockEnd = BLOCK_BYTES;
+  #large: Uint8Array<ArrayBuffer> | undefined;
+  /** The message lies from `#at` to `#end` in one of them. */
+  #bytes = this.#block;
+  #at = BLOCK_BYTES;
+  #end = BLOCK_BYTES;
 
-  /** Forgets what an earlier message may have left behind when it was refused. */
+  /** Begins a message, and forgets what an earlier one may have left behind when it was refused. */
   begin(): void {
-    this.#at = this.#bytes.length;
+    this.#bytes = this.#block;
+    this.#at = this.#blockEnd;
+    this.#end = this.#blockEnd;
   }
 
-  /** A copy of everything written since `begin`. */
+  /** Everything written since `begin`. It is the caller's, though it may lie beside other messages in one block of memory. */
   finish(): Uint8Array {
+    if (this.#bytes === this.#block) {
+      this.#blockEnd = this.#at;
+      return this.#block.subarray(this.#at, this.#end);
+    }
     const message = this.#bytes.slice(this.#at);
-    if (this.#bytes.length > BUFFER_BYTES_KEPT_MAX) this.#bytes = new Uint8Array(BUFFER_BYTES);
+    if (this.#bytes.length > LARGE_BYTES_KEPT_MAX) this.#large = undefined;
     return message;
   }
 
   /** Where the content of a nested message ends; `close` takes it. */
   mark(): number {
-    return this.#bytes.length - this.#at;
+    return this.#end - this.#at;
   }
 
   /** Writes the length and the tag in front of the nested message that was begun at `mark`. */
@@ -124,17 +140,11 @@ export class BackWriter {
   }
 
   #utf8(value: string): void {
-    // Text that is all ASCII fits its length exactly and so lands where it belongs.
-    const start = this.#at - value.length;
-    const { read } = encoder.encodeInto(value, this.#bytes.subarray(start, this.#at));
-    if (read === value.length) {
-      this.#at = start;
-      return;
-    }
-    const wide = this.#at - value.length * 3;
-    const { written } = encoder.encodeInto(value, this.#bytes.subarray(wide, this.#at));
-    this.#bytes.copyWithin(this.#at - written, wide, wide + written);
+    // The length is known afterwards only, so it is written where the longest would begin, and moved.
+    const start = this.#at - value.length * 3;
+    const { written } = encoder.encodeInto(value, this.#bytes.subarray(start, this.#at));
     this.#at -= written;
+    if (this.#at !== start) this.#bytes.copyWithin(this.#at, start, start + written);
   }
 
   /** Room was reserved by the caller. */
@@ -160,9 +170,23 @@ export class BackWriter {
   #reserve(count: number): void {
     if (this.#at >= count) return;
     const written = this.mark();
-    const grown = new Uint8Array(Math.max(this.#bytes.length * 2, written + count));
-    grown.set(this.#bytes.subarray(this.#at), grown.length - written);
-    this.#at = grown.length - written;
-    this.#bytes = grown;
+    const wider = this.#wider(written + count);
+    wider.set(this.#bytes.subarray(this.#at, this.#end), wider.length - written);
+    this.#bytes = wider;
+    this.#at = wider.length - written;
+    this.#end = wider.length;
+  }
+
+  /** Memory with room for a message of so many bytes. */
+  #wider(bytes: number): Uint8Array<ArrayBuffer> {
+    if (bytes <= BLOCK_MESSAGE_BYTES_MAX) {
+      this.#block = new Uint8Array(BLOCK_BYTES);
+      this.#blockEnd = BLOCK_BYTES;
+      return this.#block;
+    }
+    if (this.#large === undefined || this.#large.length < bytes) {
+      this.#large = new Uint8Array(Math.max(LARGE_BYTES, this.#bytes.length * 2, bytes));
+    }
+    return this.#large;
   }
 }

@@ -45,6 +45,20 @@ describe("the encoding of an event", () => {
     expect(first).toEqual(kept);
   });
 
+  it("stays as it is while events of all sizes are encoded after it, and some refused", () => {
+    const sizes = [0, 1, 40, 700, 2_600, 2_700, 8_000, 8_200, 31_000, 33_000, 70_000, 1_100_000];
+    const wrong = create(EventSchema, { body: { case: "tool", value: { id: "x".repeat(900), args: { no: undefined as never } } } });
+    const encoded: (readonly [Event, Uint8Array])[] = [];
+    for (let index = 0; index < 600; index++) {
+      // The large ones come now and then, as they do.
+      const size = sizes[index % 97 === 0 ? index % sizes.length : index % 5]!;
+      const next = create(EventSchema, { executionId: `${index}`, body: { case: "error", value: { description: "ü".repeat(size) } } });
+      encoded.push([next, encodeEvent(next)]);
+      if (index % 7 === 0) expect(() => encodeEvent(wrong)).toThrow();
+    }
+    for (const [of, bytes] of encoded) expect(Buffer.from(bytes).equals(toBinary(EventSchema, of))).toBe(true);
+  });
+
   it("is right after an event that was refused in the middle", () => {
     const wrong = create(EventSchema, { body: { case: "tool", value: { id: "x", args: { no: undefined as never } } } });
     expect(() => encodeEvent(wrong)).toThrow(expect.objectContaining({ code: "invalid_argument" }));

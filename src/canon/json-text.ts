@@ -16,8 +16,10 @@ export function noCanonicalForm(what: string): HoldfastError {
 
 /** `text` as a JSON string with the fewest escapes. JavaScript's own form is the one that RFC 8785 asks for. */
 export function stringText(text: string): string {
-  if (!text.isWellFormed()) throw noCanonicalForm("a lone surrogate");
-  return JSON.stringify(text);
+  const quoted = JSON.stringify(text);
+  // JavaScript escapes a lone surrogate, so text that needed no escape has none.
+  if (quoted.length !== text.length + 2 && !text.isWellFormed()) throw noCanonicalForm("a lone surrogate");
+  return quoted;
 }
 
 /** `value` in ECMAScript's number form; −0 is `0`. */
