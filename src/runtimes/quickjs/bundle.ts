@@ -1,0 +1,79 @@
+/**
+ * A harness's module, with all that it imports, as one script. The bundler is optional: who brings a finished script needs none.
+ */
+
+import { fileURLToPath } from "node:url";
+import { HoldfastError } from "../../base/index.ts";
+
+/** What to bundle. */
+export interface BundleOptions {
+  /** The module's file. It serves its harness itself, or exports it. */
+  readonly file: string;
+  /** The export that is the harness, or a function without parameters that makes one. Default `default`; absent is fine where it serves itself. */
+  readonly exportName?: string | undefined;
+}
+
+/** The harness's end beside this program. */
+function wireFile(): string {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../../harness-wire/harness-end.${extension}`, import.meta.url));
+}
+
+/**
+ * Bundles a harness for the `quickjs` runtime. Throws FAILED_PRECONDITION where `esbuild` is not installed, INVALID_ARGUMENT where the module
+ * cannot be bundled: a Node module, for one, is not there in a sandbox.
+ */
+export async function bundleHarness({ file, exportName = "default" }: BundleOptions): Promise<string> {
+  const { build } = await bundler();
+  try {
+    const { outputFiles } = await build({
+      stdin: { contents: entryOf(file, exportName), resolveDir: "/", sourcefile: "holdfast-entry.js", loader: "js" },
+      bundle: true,
+      write: false,
+      format: "iife",
+      platform: "neutral",
+      mainFields: ["module", "main"],
+      conditions: ["import", "default"],
+      target: "es2023",
+      charset: "utf8",
+      legalComments: "none",
+      treeShaking: true,
+      minifySyntax: true,
+      logLevel: "silent",
+    });
+    return outputFiles[0]!.text;
+  } catch (cause) {
+    throw new HoldfastError("invalid_argument", `harness: its module cannot be bundled for a sandbox: ${firstError(cause)}`, { cause });
+  }
+}
+
+/** Serves what the module exports; a module that exports nothing of that name has served it. */
+function entryOf(file: string, exportName: string): string {
+  return `
+import * as module from ${JSON.stringify(file)};
+import { HarnessEnd } from ${JSON.stringify(wireFile())};
+const exported = module[${JSON.stringify(exportName)}];
+if (exported !== undefined) {
+  const door = globalThis.holdfastDoor;
+  const harness = typeof exported === "function" ? exported() : exported;
+  const end = new HarnessEnd(harness, { send: (frame) => door.send(frame) });
+  door.receive = (frame) => end.receive(frame);
+}
+`;
+}
+
+async function bundler() {
+  try {
+    return await import("esbuild");
+  } catch (cause) {
+    const message = "harness: esbuild must be installed to bundle a module (npm install esbuild); or give a finished script";
+    throw new HoldfastError("failed_precondition", message, { cause });
+  }
+}
+
+/** The bundler's first complaint, without the place, which may be a path of this machine. */
+function firstError(cause: unknown): string {
+  if (typeof cause !== "object" || cause === null || !("errors" in cause) || !Array.isArray(cause.errors)) return "unknown";
+  const [first] = cause.errors as readonly { readonly text?: unknown }[];
+  return typeof first?.text === "string" ? first.text : "unknown";
+}

@@ -1,0 +1,141 @@
+/**
+ * The VMs of one script: boots the base they begin with, loads them onto worker threads, and moves a slow one out of the others' way.
+ */
+
+import { HoldfastError, type Clock, type Digest, type Log, type SessionUid } from "../../base/index.ts";
+import type { Engine } from "./engine.ts";
+import { PRELUDE } from "./guest/prelude.ts";
+import type { WaitingTimer } from "./guest-timers.ts";
+import type { QuickJsLimits } from "./limits.ts";
+import { Sandbox } from "./sandbox.ts";
+import type { SnapshotStore, StoredBase } from "./snapshot-store.ts";
+import { WorkerLink } from "./worker-link.ts";
+import { WorkerPool, type Lane } from "./worker-pool.ts";
+
+/** What VMs are made with. */
+export interface GuestHostOptions {
+  readonly engine: Engine;
+  readonly script: string;
+  readonly store: SnapshotStore;
+  readonly limits: QuickJsLimits;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly log: Log;
+  readonly quickWorkers: number;
+  readonly slowSliceCpuMs: number;
+  readonly hungAfterMs: number;
+  readonly onConsole: ((session: SessionUid, text: string) => void) | undefined;
+}
+
+/** What a VM begins with. */
+export interface Beginning {
+  readonly base: StoredBase;
+  readonly memoryBytes: number;
+  readonly deltas: readonly Uint8Array[];
+  /** Whether the deltas are this session's own stored layers: the next capture is then what changed since. */
+  readonly isKept: boolean;
+  readonly timers: readonly WaitingTimer[];
+  readonly nowMs: number;
+}
+
+/** Makes VMs. */
+export class GuestHost {
+  readonly #options: GuestHostOptions;
+  readonly #pool: WorkerPool;
+  #base: Promise<StoredBase> | undefined;
+  #vms = 0;
+
+  constructor(options: GuestHostOptions) {
+    this.#options = options;
+    const { engine, limits, clock, log, hungAfterMs } = options;
+    const start = { wasm: engine.wasm, limits };
+    this.#pool = new WorkerPool(options.quickWorkers, (name) => new WorkerLink({ start, name, clock, log, hungAfterMs }));
+  }
+
+  /** A fresh VM's beginning: the script has just been loaded. It is booted once. */
+  async fresh(): Promise<Beginning> {
+    const base = await this.#booted();
+    return { base, memoryBytes: base.image.state.memoryBytes, deltas: [], isKept: true, timers: [], nowMs: 0 };
+  }
+
+  /** Starts a VM for a session. */
+  async start(session: SessionUid, beginning: Beginning): Promise<Sandbox> {
+    const vm = ++this.#vms;
+    const link = await this.#load(vm, beginning, this.#pool.laneOf(session));
+    const { limits, clock, digest, log, slowSliceCpuMs, onConsole } = this.#options;
+    const sandbox = new Sandbox(vm, link, {
+      sessionUid: session,
+      limits,
+      clock,
+      digest,
+      log,
+      slowSliceCpuMs,
+      onSlow: () => this.#pool.slowDown(session),
+      onConsole: onConsole === undefined ? undefined : (text) => onConsole(session, text),
+      nowMs: beginning.nowMs,
+      timers: beginning.timers,
+    });
+    let lane = this.#pool.laneOf(session);
+    sandbox.relocate = async () => {
+      if (this.#pool.laneOf(session) === lane) return;
+      lane = this.#pool.laneOf(session);
+      await this.#move(sandbox, beginning.base, lane);
+      sandbox.onMoved?.();
+    };
+    return sandbox;
+  }
+
+  /** Merges packed pages on whichever thread has the least to do. */
+  merge(deltas: readonly Uint8Array[], memoryBytes: number): Promise<Uint8Array> {
+    return this.#pool.worker("quick").call({ kind: "merge", deltas, memoryBytes });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  #booted(): Promise<StoredBase> {
+    if (this.#base !== undefined) return this.#base;
+    const booted = this.#boot();
+    this.#base = booted;
+    booted.catch(() => (this.#base = undefined));
+    return booted;
+  }
+
+  async #boot(): Promise<StoredBase> {
+    const { script, store } = this.#options;
+    // A script is hostile until it has loaded: it waits apart from everybody.
+    const image = await this.#pool.worker("slow").call({ kind: "boot", prelude: PRELUDE, script });
+    return store.putBase(image);
+  }
+
+  async #load(vm: number, beginning: Beginning, lane: Lane): Promise<WorkerLink> {
+    const { base, memoryBytes, deltas, isKept, nowMs } = beginning;
+    const link = this.#pool.worker(lane);
+    // Counted from now on, so that the next one is placed elsewhere.
+    link.lost.set(vm, () => undefined);
+    try {
+      await link.useBase(base.ref.digest, base.image);
+      await link.call({ kind: "load", vm, base: base.ref.digest, memoryBytes, deltas, isKept, nowMs });
+      return link;
+    } catch (error) {
+      link.lost.delete(vm);
+      throw error;
+    }
+  }
+
+  async #move(sandbox: Sandbox, base: StoredBase, lane: Lane): Promise<void> {
+    const { link: from, vm } = sandbox;
+    const { memoryBytes, delta } = await from.call({ kind: "capture", vm, isWhole: true });
+    const beginning = { base, memoryBytes, deltas: [delta], isKept: false, timers: [], nowMs: sandbox.nowMs };
+    const link = await this.#load(vm, beginning, lane);
+    if (sandbox.isGone) {
+      await link.call({ kind: "drop", vm });
+      throw new HoldfastError("unavailable", "the sandbox is gone");
+    }
+    from.lost.delete(vm);
+    link.lost.set(vm, (fault) => sandbox.lose(fault));
+    sandbox.link = link;
+    await from.call({ kind: "drop", vm }).catch(() => undefined);
+  }
+}

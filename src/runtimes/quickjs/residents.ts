@@ -1,0 +1,71 @@
+/** The incarnations that live in this process, and which blobs their newest captures need. */
+
+import { HoldfastError, type SessionUid } from "../../base/index.ts";
+import type { Harness, Incarnation } from "../../spi/index.ts";
+import type { Sandbox } from "./sandbox.ts";
+import type { Layer } from "./snapshot-format.ts";
+import type { StoredBase } from "./snapshot-store.ts";
+
+/** One incarnation. */
+export interface Resident {
+  incarnation: Incarnation;
+  readonly sandbox: Sandbox;
+  /** What its memory is relative to. */
+  readonly base: StoredBase;
+  /** The session's stored layers, the newest capture last; empty before the first. */
+  chain: readonly Layer[];
+  /** How much had been delivered at the newest capture; undefined where it is none of this memory. */
+  capturedAt: number | undefined;
+  harness: Harness | undefined;
+  turns: number;
+  isPaused: boolean;
+}
+
+/** Sessions whose newest capture is remembered. */
+const SESSIONS_MAX = 10_000;
+
+/** Finds incarnations, and tells which blobs are still needed. */
+export class Residents {
+  readonly #byId = new Map<string, Resident>();
+  readonly #newest = new Map<SessionUid, readonly Layer[]>();
+
+  add(resident: Resident): void {
+    this.#byId.set(resident.incarnation.id, resident);
+  }
+
+  find(id: string): Resident | undefined {
+    return this.#byId.get(id);
+  }
+
+  remove(id: string): void {
+    this.#byId.delete(id);
+  }
+
+  all(): Resident[] {
+    return [...this.#byId.values()];
+  }
+
+  /** The incarnation, alive. Throws UNAVAILABLE where it is gone. */
+  living(id: string): Resident {
+    const resident = this.#byId.get(id);
+    if (resident !== undefined && !resident.sandbox.isGone) return resident;
+    throw new HoldfastError("unavailable", "sandbox: it is gone; restore the session from its snapshot");
+  }
+
+  /** The session's newest capture is this one. */
+  captured(session: SessionUid, chain: readonly Layer[]): void {
+    this.#newest.delete(session);
+    this.#newest.set(session, chain);
+    const [oldest] = this.#newest.keys();
+    if (this.#newest.size > SESSIONS_MAX && oldest !== undefined) this.#newest.delete(oldest);
+  }
+
+  /** The newest capture that this process knows of a session. */
+  newestOf(session: SessionUid): readonly Layer[] | undefined {
+    return this.#newest.get(session);
+  }
+
+  forget(session: SessionUid): void {
+    this.#newest.delete(session);
+  }
+}

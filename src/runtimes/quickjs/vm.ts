@@ -1,0 +1,260 @@
+/**
+ * One VM, in the worker thread that holds it.
+ *
+ * Invariants:
+ * - Between calls of this class no guest frame is on the stack, so a capture is always of a VM at rest.
+ * - A guest that exceeds a bound, or leaves the engine by an exception that it cannot catch, is gone: the VM is never entered again.
+ */
+
+import { QuickJS, type QuickJSOptions } from "quickjs-wasi";
+import { HoldfastError } from "../../base/index.ts";
+import { harnessFrameBytes, tooLarge } from "./door-json.ts";
+import type { QuickJsLimits } from "./limits.ts";
+import { changedPages, combine, PAGE_BYTES, type Pages } from "./memory-pages.ts";
+import type { Delivery, EngineState, Fault, Slice, TimerRequest } from "./messages.ts";
+import { cpuMs, faultOf } from "./worker-faults.ts";
+
+/** The time at the boot: none yet. A script that looks at the clock while it loads sees the epoch, everywhere. */
+export const BOOT_MS = 0;
+
+/** The name under which guests hold the host's function. */
+const HOST_POST = "holdfast.post";
+
+/** A memory that VMs begin with, unpacked once for all of them. */
+export interface Base {
+  readonly state: EngineState;
+  readonly pages: ReadonlyMap<number, Uint8Array>;
+}
+
+interface Posted {
+  frames: Uint8Array[];
+  frameChars: number[];
+  timers: TimerRequest[];
+  console: string[];
+}
+
+/** A VM. */
+export class GuestVm {
+  nowMs = BOOT_MS;
+  readonly #limits: QuickJsLimits;
+  #vm!: QuickJS;
+  #base: Base | undefined;
+  /** Pages as they were at the last capture that is stored, where they are not the base's. */
+  #stored: Pages = new Map();
+  #deadlineCpuMs = Number.POSITIVE_INFINITY;
+  #fault: Fault | undefined;
+  #posted: Posted = { frames: [], frameChars: [], timers: [], console: [] };
+  #outstanding = { frames: 0, chars: 0 };
+  #consoleChars = 0;
+
+  private constructor(limits: QuickJsLimits) {
+    this.#limits = limits;
+  }
+
+  /** Boots from scratch: the prelude, then the script. */
+  static async boot(wasm: WebAssembly.Module, limits: QuickJsLimits, prelude: string, script: string): Promise<GuestVm> {
+    const guest = new GuestVm(limits);
+    const vm = await QuickJS.create(guest.#options(wasm));
+    guest.#vm = vm;
+    const fault = guest.#enter(limits.turnCpuMs, () => {
+      using install = vm.evalCode(prelude, "holdfast-prelude.js");
+      using post = vm.newFunction(HOST_POST, guest.#hostPost());
+      vm.callFunction(install, vm.undefined, post).dispose();
+      vm.evalCode(script, "harness.js").dispose();
+      vm.executePendingJobs();
+    });
+    if (fault !== undefined)
+      throw new HoldfastError(fault.code, `the harness's script does not load: ${fault.message}`, { cause: fault.detail });
+    return guest;
+  }
+
+  /** Makes a VM of a base and what changed since. */
+  static async load(
+    wasm: WebAssembly.Module,
+    limits: QuickJsLimits,
+    base: Base,
+    memoryBytes: number,
+    deltas: readonly ReadonlyMap<number, Uint8Array>[],
+    isKept: boolean,
+  ): Promise<GuestVm> {
+    const guest = new GuestVm(limits);
+    guest.#base = base;
+    // An empty memory of the right length: copying the zero pages too would make each VM twice as large.
+    const memory: Uint8Array = Object.defineProperty(new Uint8Array(0), "byteLength", { value: memoryBytes });
+    const options = guest.#options(wasm);
+    const vm = await QuickJS.restore({ ...base.state, memory, extensions: [] }, options);
+    guest.#vm = vm;
+    const changed: Pages = new Map();
+    for (const delta of deltas) combine(changed, delta);
+    for (const number of changed.keys()) {
+      const before = base.pages.get(number);
+      if (before !== undefined) combine(changed, new Map([[number, before]]));
+    }
+    const live = guest.memory();
+    for (const [number, bytes] of base.pages) {
+      if (!changed.has(number)) live.set(bytes, number * PAGE_BYTES);
+    }
+    for (const [number, bytes] of changed) live.set(bytes, number * PAGE_BYTES);
+    const exports = guest.#exports();
+    // oxlint-disable-next-line no-underscore-dangle -- it is called that.
+    exports.__stack_pointer.value = base.state.stackPointer;
+    exports.qjs_set_memory_limit(limits.memoryBytes);
+    exports.qjs_set_max_stack_size(limits.stackBytes);
+    if (isKept) guest.#stored = changed;
+    vm.registerHostCallback(HOST_POST, guest.#hostPost());
+    return guest;
+  }
+
+  /** Its memory, as it is now; a view that the next entry may make stale. */
+  memory(): Uint8Array {
+    return new Uint8Array(this.#exports().memory.buffer);
+  }
+
+  /** Where things are in the memory. */
+  state(): EngineState {
+    const exports = this.#exports();
+    // oxlint-disable-next-line no-underscore-dangle -- it is called that.
+    const stackPointer = Number(exports.__stack_pointer.value);
+    const runtimePtr = exports.qjs_get_runtime_ptr();
+    return { memoryBytes: exports.memory.buffer.byteLength, stackPointer, runtimePtr, contextPtr: exports.qjs_get_context_ptr() };
+  }
+
+  /** What changed since the last call, which is taken to be stored; `isWhole`: since the base. */
+  capture(isWhole: boolean): ReadonlyMap<number, Uint8Array> {
+    const stored: Pages = isWhole ? new Map() : this.#stored;
+    const base = this.#base?.pages;
+    const before = (number: number) => stored.get(number) ?? base?.get(number);
+    const memory = this.memory();
+    const changed = changedPages(memory, before);
+    for (const number of changed.keys()) stored.set(number, memory.slice(number * PAGE_BYTES, (number + 1) * PAGE_BYTES));
+    this.#stored = stored;
+    return changed;
+  }
+
+  /** Hands texts to the guest and lets it work until it waits again. */
+  deliver(delivery: Delivery): Slice {
+    const vm = this.#vm;
+    if (delivery.nowMs !== undefined) this.nowMs = delivery.nowMs;
+    this.#outstanding = { ...delivery.outstanding };
+    this.#consoleChars = 0;
+    const startMs = cpuMs();
+    const fault = this.#enter(Math.min(this.#limits.sliceCpuMs, delivery.cpuLeftMs), () => {
+      using receive = vm.global.getProp("__recv");
+      for (const text of delivery.texts) {
+        using argument = vm.newString(text);
+        vm.callFunction(receive, vm.undefined, argument).dispose();
+        vm.executePendingJobs();
+      }
+    });
+    const slice: Slice = { ...this.#posted, cpuMs: cpuMs() - startMs, fault };
+    this.#posted = { frames: [], frameChars: [], timers: [], console: [] };
+    return slice;
+  }
+
+  /** Lets the memory go. */
+  dispose(): void {
+    this.#vm.dispose();
+  }
+
+  /** Runs `work` in the guest under a bound; what stops it for good is the answer. */
+  #enter(cpuLeftMs: number, work: () => void): Fault | undefined {
+    this.#deadlineCpuMs = cpuMs() + cpuLeftMs;
+    try {
+      work();
+    } catch (error) {
+      // An exception that the guest did not catch is bad enough: what it was doing is half done.
+      this.#fault ??= faultOf(error);
+    } finally {
+      this.#deadlineCpuMs = Number.POSITIVE_INFINITY;
+    }
+    return this.#fault;
+  }
+
+  #options(wasm: WebAssembly.Module): QuickJSOptions {
+    const { memoryBytes: memoryLimit, stackBytes: maxStackSize } = this.#limits;
+    return {
+      wasm,
+      memoryLimit,
+      maxStackSize,
+      timezoneOffset: 0,
+      interruptHandler: () => this.#isOver(),
+      wasi: (memory) => ({
+        clock_time_get: (_clock: number, _precision: bigint, resultPtr: number) => {
+          new DataView(memory.buffer).setBigUint64(resultPtr, BigInt(Math.round(this.nowMs)) * 1_000_000n, true);
+          return 0;
+        },
+        // The engine's own randomness, of hash tables and the like. The guest's is the prelude's, from the turn's seed.
+        random_get: (ptr: number, length: number) => {
+          new Uint8Array(memory.buffer, ptr, length).fill(0);
+          return 0;
+        },
+        // The engine prints only where it gives up; a worker has nobody to tell.
+        fd_write: () => 0,
+      }),
+    };
+  }
+
+  /** The engine's own functions: what the package has no method for. Its version is pinned. */
+  #exports() {
+    // oxlint-disable-next-line no-underscore-dangle -- it is called that.
+    return this.#vm._getExports();
+  }
+
+  #isOver(): boolean {
+    if (this.#fault !== undefined) return true;
+    if (cpuMs() < this.#deadlineCpuMs) return false;
+    const message = "the harness used more processor time than it may at once or in a turn";
+    this.#fault = { code: "resource_exhausted", message, detail: "interrupted" };
+    return true;
+  }
+
+  /** The host's one function. It never throws into the guest; a guest that goes too far is stopped at the next instruction. */
+  #hostPost() {
+    const { undefined: nothing } = this.#vm;
+    return (...handles: readonly { readonly isString: boolean; toString(): string }[]) => {
+      const [word, text] = handles;
+      if (this.#fault === undefined && word?.isString === true && text?.isString === true) {
+        try {
+          this.#posts(word.toString(), text.toString());
+        } catch (error) {
+          this.#fault = faultOf(error);
+        }
+      }
+      return nothing;
+    };
+  }
+
+  #posts(word: string, text: string): void {
+    const { frameChars, framesOutstanding, frameCharsOutstanding, timers, consoleChars } = this.#limits;
+    switch (word) {
+      case "frame": {
+        if (text.length > frameChars) throw tooLarge(this.#limits);
+        this.#outstanding.frames++;
+        this.#outstanding.chars += text.length;
+        if (this.#outstanding.frames > framesOutstanding || this.#outstanding.chars > frameCharsOutstanding) {
+          throw new HoldfastError("resource_exhausted", "the harness sent more than the host had room for, without waiting");
+        }
+        this.#posted.frames.push(harnessFrameBytes(text, this.#limits));
+        this.#posted.frameChars.push(text.length);
+        return;
+      }
+      case "timer":
+      case "clear": {
+        if (this.#posted.timers.length > 2 * timers)
+          throw new HoldfastError("resource_exhausted", `the harness set more than ${timers} timers`);
+        const [id, afterMs] = text.split(" ").map(Number);
+        if (!Number.isSafeInteger(id)) return;
+        this.#posted.timers.push({ id: id!, afterMs: word === "timer" && afterMs! >= 0 ? afterMs : undefined });
+        return;
+      }
+      case "console": {
+        const room = consoleChars - this.#consoleChars;
+        if (room <= 0) return;
+        this.#consoleChars += text.length + 1;
+        this.#posted.console.push(text.slice(0, room));
+        return;
+      }
+      default:
+    }
+  }
+}

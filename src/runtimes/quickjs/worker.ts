@@ -1,0 +1,86 @@
+/**
+ * A worker thread that holds VMs: one request after the other, so that what a VM does is never interleaved with anything.
+ *
+ * Invariant: a fault of one VM is the answer of the request that met it. The thread goes on for the others.
+ */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { HoldfastError } from "../../base/index.ts";
+import { mergePacked, packPages, unpackPages } from "./memory-pages.ts";
+import type { WorkerAnswers, WorkerCall, WorkerReply, WorkerRequest, WorkerStart } from "./messages.ts";
+import { GuestVm, type Base } from "./vm.ts";
+import { faultOf } from "./worker-faults.ts";
+
+const { wasm, limits } = workerData as WorkerStart;
+const bases = new Map<string, Base>();
+const vms = new Map<number, GuestVm>();
+
+async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerRequest["kind"]]> {
+  switch (request.kind) {
+    case "boot": {
+      const guest = await GuestVm.boot(wasm, limits, request.prelude, request.script);
+      try {
+        return { state: guest.state(), pages: packPages(guest.capture(true), "thorough") };
+      } finally {
+        guest.dispose();
+      }
+    }
+    case "base": {
+      const { state, pages } = request.image;
+      bases.set(request.base, { state, pages: unpackPages(pages, state.memoryBytes) });
+      return undefined;
+    }
+    case "load": {
+      const base = bases.get(request.base);
+      if (base === undefined) throw new HoldfastError("internal", "a base was not sent to its worker");
+      const deltas = request.deltas.map((delta) => unpackPages(delta, request.memoryBytes));
+      const guest = await GuestVm.load(wasm, limits, base, request.memoryBytes, deltas, request.isKept);
+      guest.nowMs = request.nowMs;
+      vms.set(request.vm, guest);
+      return undefined;
+    }
+    case "deliver": {
+      const slice = vmOf(request.vm).deliver(request.delivery);
+      if (slice.fault !== undefined) drop(request.vm);
+      return slice;
+    }
+    case "capture": {
+      const guest = vmOf(request.vm);
+      const changed = guest.capture(request.isWhole);
+      const { memoryBytes } = guest.state();
+      return { memoryBytes, pages: changed.size, delta: packPages(changed, "small") };
+    }
+    case "merge":
+      return mergePacked(request.deltas, request.memoryBytes);
+    case "drop":
+      drop(request.vm);
+      return undefined;
+  }
+}
+
+function vmOf(vm: number): GuestVm {
+  const guest = vms.get(vm);
+  if (guest === undefined) throw new HoldfastError("unavailable", "the sandbox is gone");
+  return guest;
+}
+
+function drop(vm: number): void {
+  vms.get(vm)?.dispose();
+  vms.delete(vm);
+}
+
+async function reply({ call, request }: WorkerCall): Promise<WorkerReply> {
+  try {
+    return { call, answer: await answerTo(request) };
+  } catch (error) {
+    return { call, fault: faultOf(error) };
+  }
+}
+
+// Loading is asynchronous, so requests wait for the one before them.
+let before: Promise<void> = Promise.resolve();
+if (parentPort === null) throw new Error("this is a worker thread's program");
+const port = parentPort;
+port.on("message", (asked: WorkerCall) => {
+  before = before.then(async () => port.postMessage(await reply(asked)));
+});
