@@ -19,6 +19,8 @@ export interface ListenerOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
+  /** The setting that errors name. Default `listen`. */
+  readonly setting?: string | undefined;
   /** Key and certificate chain in PEM; absent for cleartext. */
   readonly tls?: Pick<TlsOptions, "key" | "cert"> | undefined;
   readonly http1: (socket: Socket) => void;
@@ -140,9 +142,9 @@ function decideProtocol(
   socket.on("close", onClose);
 }
 
-async function bind(server: Server, { host, port }: ListenerOptions): Promise<number> {
+async function bind(server: Server, { host, port, setting = "listen" }: ListenerOptions): Promise<number> {
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(bindError(error)));
+    server.once("error", (error) => reject(bindError(error, setting)));
     server.listen({ host, port }, resolve);
   });
   server.removeAllListeners("error");
@@ -151,19 +153,23 @@ async function bind(server: Server, { host, port }: ListenerOptions): Promise<nu
 }
 
 /** What the system's refusal means to who started the server. */
-function bindError(error: NodeJS.ErrnoException): HoldfastError {
-  const options = { field: "listen", cause: error, details: { errno: error.code ?? "" } };
+function bindError(error: NodeJS.ErrnoException, setting: string): HoldfastError {
+  const options = { field: setting, cause: error, details: { errno: error.code ?? "" } };
   switch (error.code) {
     case "EADDRINUSE":
-      return new HoldfastError("failed_precondition", "listen: another process uses this port; stop it or choose another port", options);
+      return new HoldfastError(
+        "failed_precondition",
+        `${setting}: another process uses this port; stop it or choose another port`,
+        options,
+      );
     case "EACCES":
     case "EPERM":
-      return new HoldfastError("permission_denied", "listen: this user may not open this port; choose one above 1023", options);
+      return new HoldfastError("permission_denied", `${setting}: this user may not open this port; choose one above 1023`, options);
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return new HoldfastError("invalid_argument", "listen: this machine has no such address", options);
+      return new HoldfastError("invalid_argument", `${setting}: this machine has no such address`, options);
     default:
-      return new HoldfastError("unavailable", "listen: the port cannot be opened", options);
+      return new HoldfastError("unavailable", `${setting}: the port cannot be opened`, options);
   }
 }

@@ -19,11 +19,22 @@ describe("the address of a server", () => {
     }
   });
 
+  const beside = { listen: "beside", token: undefined } as const;
+
   it("may be open to a network only with a token", () => {
     const listen = { host: "0.0.0.0", port: 8080 };
-    expect(() => refuseOpenDoor({ listen, token: undefined })).toThrow("listen: anything but a loopback address needs a token");
-    expect(() => refuseOpenDoor({ listen, token: "sesame" })).not.toThrow();
-    expect(() => refuseOpenDoor({ listen: { host: "127.0.0.1", port: 8080 }, token: undefined })).not.toThrow();
+    expect(() => refuseOpenDoor({ listen, token: undefined, registry: beside })).toThrow(/^listen: .*needs a token/);
+    expect(() => refuseOpenDoor({ listen, token: "sesame", registry: beside })).not.toThrow();
+    expect(() => refuseOpenDoor({ listen: { host: "127.0.0.1", port: 8080 }, token: undefined, registry: beside })).not.toThrow();
+  });
+
+  it("is the same for the operator's port, whose token is not that of sessions", () => {
+    const own = { listen: { host: "127.0.0.1", port: 8080 }, token: "sesame" };
+    const registry = { listen: { host: "10.0.0.1", port: 8081 }, token: undefined };
+    expect(() => refuseOpenDoor({ ...own, registry })).toThrow(/^registry\.listen: .*needs the operator's token/);
+    expect(() => refuseOpenDoor({ ...own, registry: { ...registry, token: "other" } })).not.toThrow();
+    expect(() => refuseOpenDoor({ ...own, registry: { ...registry, listen: { host: "::1", port: 8081 } } })).not.toThrow();
+    expect(() => refuseOpenDoor({ ...own, registry: { ...registry, token: "sesame" } })).toThrow(/must not be the token of sessions/);
   });
 });
 

@@ -7,13 +7,27 @@ import type { Authenticate } from "../gateway/contract.ts";
 import { IdentityRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ServerConfig } from "./config.ts";
 
-/** Throws INVALID_ARGUMENT for a server that would be open to a network without asking for a token. */
-export function refuseOpenDoor(config: Pick<ServerConfig, "listen" | "token">): void {
-  if (config.token !== undefined || isLoopback(config.listen.host)) return;
-  throw invalidArgument(
-    "listen",
-    "anything but a loopback address needs a token: set HOLDFAST_TOKEN or HOLDFAST_TOKEN_FILE, or listen on 127.0.0.1",
-  );
+/**
+ * Throws INVALID_ARGUMENT for a server that would be open to a network without asking for a token, on either port, and for one whose
+ * operator has the token of sessions.
+ */
+export function refuseOpenDoor(config: Pick<ServerConfig, "listen" | "token" | "registry">): void {
+  const { listen, token, registry } = config;
+  if (token === undefined && !isLoopback(listen.host)) {
+    throw invalidArgument(
+      "listen",
+      "anything but a loopback address needs a token: set HOLDFAST_TOKEN or HOLDFAST_TOKEN_FILE, or listen on 127.0.0.1",
+    );
+  }
+  if (registry.token === undefined && typeof registry.listen === "object" && !isLoopback(registry.listen.host)) {
+    throw invalidArgument(
+      "registry.listen",
+      "anything but a loopback address needs the operator's token: set HOLDFAST_OPERATOR_TOKEN or its _FILE, or listen on 127.0.0.1",
+    );
+  }
+  if (token !== undefined && token === registry.token) {
+    throw invalidArgument("HOLDFAST_OPERATOR_TOKEN", "must not be the token of sessions: whoever has that may not register harnesses");
+  }
 }
 
 /** Whether a host means this machine and nobody else. */
@@ -27,13 +41,13 @@ const ANYBODY: Authenticate = () => ({ identity: undefined });
 
 /**
  * Asks for the bearer token; without one, lets everybody in. Callers with the token are one party, recorded as the identity
- * `token` of the issuer `holdfast`. How long the comparison takes says nothing about the token.
+ * `token` (or another name that is given) of the issuer `holdfast`. How long the comparison takes says nothing about the token.
  */
-export function authenticateBy(token: string | undefined, digest: Digest): Authenticate {
+export function authenticateBy(token: string | undefined, digest: Digest, name: "token" | "operator" = "token"): Authenticate {
   if (token === undefined) return ANYBODY;
   const hashOf = (text: string): Buffer => Buffer.from(digest.sha256Hex(text), "hex");
   const expected = hashOf(token);
-  const caller = { identity: create(IdentityRefSchema, { principal: "token", issuer: "holdfast", subject: "token" }) };
+  const caller = { identity: create(IdentityRefSchema, { principal: name, issuer: "holdfast", subject: name }) };
   return (authorization) => {
     const given = /^Bearer +(?<token>\S+) *$/i.exec(authorization ?? "")?.groups?.["token"];
     if (authorization === undefined || authorization === "")

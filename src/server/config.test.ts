@@ -44,6 +44,11 @@ describe("a server's configuration", () => {
       retentionMs: 30 * 86_400_000,
       shutdownGraceMs: 30_000,
       logLevel: "info",
+      harnesses: {},
+      registry: { listen: "beside", token: undefined },
+      pauseAfterIdleMs: undefined,
+      suspendAfterIdleMs: undefined,
+      tokens: undefined,
     });
   });
 
@@ -77,21 +82,36 @@ describe("a server's configuration", () => {
       HOLDFAST_RECOVER: "resume",
       HOLDFAST_RETENTION: "12h",
       HOLDFAST_SIGNING_KEY_FILE: fileWith(pair.privatePem),
+      HOLDFAST_REGISTRY_LISTEN: "127.0.0.1:7",
+      HOLDFAST_OPERATOR_TOKEN_FILE: fileWith("open\n"),
+      HOLDFAST_PAUSE_AFTER_IDLE_MS: "60000",
+      HOLDFAST_SUSPEND_AFTER_IDLE_MS: "3600000",
+      HOLDFAST_MINT_KEY_FILE: fileWith(pair.privatePem),
+      HOLDFAST_MINT_ISSUER: "https://holdfast.example",
+      HOLDFAST_MINT_LIFETIME_SECONDS: "60",
+      HOLDFAST_CONFIG: fileWith('{"harnesses":{"coder":{"runtime":"remote","address":"127.0.0.1:7000"}}}'),
     };
+    const signer = { publicKey: signerOf(pair.privatePem, "key").publicKey, sign: expect.any(Function) as () => Promise<Uint8Array> };
     expect(readConfig({}, env)).toEqual({
       listen: { host: "::1", port: 0 },
       store: { kind: "memory" },
       defaults: { harness: "chat", model: "gpt-x" },
       tls: { key: TEST_KEY, cert: TEST_CERT },
       token: "sesame",
-      signer: { publicKey: signerOf(pair.privatePem, "key").publicKey, sign: expect.any(Function) },
+      signer,
       openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
       anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
       recover: "resume",
       retentionMs: 12 * 3_600_000,
       shutdownGraceMs: 500,
       logLevel: "debug",
+      harnesses: { coder: { runtime: "remote", address: "127.0.0.1:7000" } },
+      registry: { listen: { host: "127.0.0.1", port: 7 }, token: "open" },
+      pauseAfterIdleMs: 60_000,
+      suspendAfterIdleMs: 3_600_000,
+      tokens: { signer, issuer: "https://holdfast.example", lifetimeMs: 60_000 },
     });
+    expect(readConfig({ registryListen: "off" }, env).registry.listen).toBe("off");
     expect(readConfig({}, { ...env, HOLDFAST_TOKEN: "direct" }).token).toBe("direct");
     expect(readConfig({}, { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openai).toEqual({ baseUrl: "http://127.0.0.1:1/v1" });
   });
@@ -116,6 +136,15 @@ describe("a server's configuration", () => {
     for (const retention of ["-1", "1", "d", "1.5d", "never", "36501d", "1w"]) {
       expect(refusal({ retention })).toMatch(/^--retention: must be a number and a unit/);
     }
+    expect(refusal({ registryListen: "8081" })).toMatch(/^--registry-listen: must be host:port/);
+    for (const idle of ["0", "-1", "1.5", "soon", "2073600001"]) {
+      expect(refusal({}, { HOLDFAST_PAUSE_AFTER_IDLE_MS: idle })).toBe(
+        "HOLDFAST_PAUSE_AFTER_IDLE_MS: must be a whole number from 1 to 2073600000",
+      );
+    }
+    expect(refusal({}, { HOLDFAST_MINT_LIFETIME_SECONDS: "3601" })).toMatch(/^HOLDFAST_MINT_LIFETIME_SECONDS: /);
+    expect(refusal({}, { HOLDFAST_MINT_ISSUER: "x" })).toBe("HOLDFAST_MINT_KEY_FILE: must be given with the issuer");
+    expect(refusal({}, { HOLDFAST_MINT_KEY_FILE: "/key" })).toBe("HOLDFAST_MINT_ISSUER: must be given with the key");
     expect(refusal({ tlsCert: "/cert" })).toBe("HOLDFAST_TLS_KEY: must be given with the certificate");
     expect(refusal({ tlsKey: "/key" })).toBe("HOLDFAST_TLS_CERT: must be given with the key");
     expect(refusal({ tlsKey: "/nowhere", tlsCert: "/nowhere" })).toBe("--tls-cert: must name a file that can be read");
@@ -143,6 +172,10 @@ describe("a server's configuration", () => {
     expect(refusal({}, { HOLDFAST_SIGNING_KEY_FILE: fileWith("secret") })).toBe(
       "HOLDFAST_SIGNING_KEY_FILE: must hold one Ed25519 private key in PEM (PKCS#8)",
     );
+    expect(refusal({}, { HOLDFAST_MINT_KEY_FILE: fileWith("secret"), HOLDFAST_MINT_ISSUER: "x" })).toBe(
+      "HOLDFAST_MINT_KEY_FILE: must hold one Ed25519 private key in PEM (PKCS#8)",
+    );
+    expect(refusal({}, { HOLDFAST_OPERATOR_TOKEN: "two words" })).toMatch(/^HOLDFAST_OPERATOR_TOKEN: must hold a token/);
   });
 });
 
@@ -155,7 +188,15 @@ describe("the table of settings", () => {
     expect(new Set(settings.map(({ env }) => env)).size).toBe(settings.length);
   });
 
-  it("lets no secret stand in an argument, where every process can read it", () => {
-    for (const { env, flag } of settings) if (/TOKEN|API_KEY|SIGNING/.test(env)) expect(flag).toBeUndefined();
+  it("lets no secret stand in an argument, where every process can read it, nor in the config file", () => {
+    for (const { env, flag, file } of settings) {
+      if (/TOKEN|API_KEY|SIGNING|MINT_KEY/.test(env)) expect(flag).toBeUndefined();
+      if (/TOKEN$|API_KEY$/.test(env)) expect(file).toBeUndefined();
+    }
+  });
+
+  it("names every key of the config file once", () => {
+    const keys = settings.flatMap(({ file }) => (file === undefined ? [] : [file]));
+    expect(new Set(keys).size).toBe(keys.length);
   });
 });

@@ -1,10 +1,12 @@
-/** A server's configuration, and how flags and environment become one. Pure but for the files that they name. */
+/** A server's configuration, and how flags, environment and config file become one. Pure but for the files that they name. */
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
 import { signerOf, type LogLevel } from "../node/index.ts";
+import { readConfigFile, type ConfigFile } from "./config-file.ts";
+import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 
 /** How a server is to run. */
@@ -31,6 +33,19 @@ export interface ServerConfig {
   readonly retentionMs: number | undefined;
   readonly shutdownGraceMs: number;
   readonly logLevel: LogLevel;
+  /** The harnesses of the config file, by name; they are STATIC. */
+  readonly harnesses: Readonly<Record<string, HarnessConfig>>;
+  /** The operator's port. `beside` is 127.0.0.1 and the port after the server's own; without a token it must be loopback. */
+  readonly registry: {
+    readonly listen: { readonly host: string; readonly port: number } | "beside" | "off";
+    readonly token: string | undefined;
+  };
+  /** After how long without a turn a session's sandbox is paused; undefined for never. */
+  readonly pauseAfterIdleMs: number | undefined;
+  /** After how long without a turn a session's sandbox is suspended and its compute freed; undefined for never. */
+  readonly suspendAfterIdleMs: number | undefined;
+  /** Signs the tokens that harnesses mint; undefined where they mint none. */
+  readonly tokens: { readonly signer: Signer; readonly issuer: string; readonly lifetimeMs: number } | undefined;
 }
 
 /** Values of flags by the names of their settings; undefined where a flag was not given. */
@@ -39,16 +54,19 @@ export type Flags = { readonly [Name in SettingName]?: string | undefined };
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const GRACE_SECONDS_MAX = 24 * 60 * 60;
+/** What a timer of Node can count to is a little more. */
+const IDLE_MS_MAX = 24 * 86_400_000;
+const MINT_SECONDS_MAX = 3_600;
 const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * The configuration in flags and environment; a flag goes before a variable, an empty value counts as none. Throws
- * INVALID_ARGUMENT that names the flag or the variable. A secret is never repeated.
+ * The configuration in flags, environment and config file; a flag goes before a variable, and a variable before the file. An empty
+ * value counts as none. Throws INVALID_ARGUMENT that names the flag, the variable or the file's key. A secret is never repeated.
  */
 export function readConfig(flags: Flags, env: Environment): ServerConfig {
-  const values = new Values(flags, env);
+  const values = valuesOf(flags, env);
   return {
-    listen: listenOf(values),
+    listen: addressOf(values, "listen"),
     store: storeOf(values),
     defaults: { harness: values.text("harness"), model: values.text("model") },
     tls: tlsOf(values),
@@ -60,21 +78,35 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
+    harnesses: values.file === undefined ? {} : harnessConfigs(values.file.harnesses, { folder: values.file.folder, env }),
+    registry: registryOf(values),
+    pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
+    suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),
+    tokens: mintingOf(values),
   };
+}
+
+/** The values of flags and environment, with those of the config file that one of these names. */
+function valuesOf(flags: Flags, env: Environment): Values {
+  const values = new Values(flags, env, undefined);
+  const path = values.given("config");
+  return path === undefined ? values : new Values(flags, env, readConfigFile(path, values.sourceOf("config")));
 }
 
 /** The given values of settings, each with the name under which it was given. */
 class Values {
   readonly #flags: Flags;
   readonly #env: Environment;
+  readonly file: ConfigFile | undefined;
 
-  constructor(flags: Flags, env: Environment) {
+  constructor(flags: Flags, env: Environment, file: ConfigFile | undefined) {
     this.#flags = flags;
     this.#env = env;
+    this.file = file;
   }
 
   given(name: SettingName): string | undefined {
-    return filled(this.#flags[name]) ?? filled(this.#env[SETTINGS[name].env]);
+    return filled(this.#flags[name]) ?? filled(this.#env[SETTINGS[name].env]) ?? filled(this.file?.settings.get(name));
   }
 
   /** The given value, or the default. */
@@ -90,7 +122,7 @@ class Values {
   }
 
   /** The text of the file that a setting names. */
-  file(name: SettingName, path: string): string {
+  textOfFile(name: SettingName, path: string): string {
     try {
       return readFileSync(path, "utf8");
     } catch (error) {
@@ -100,9 +132,15 @@ class Values {
 
   /** An error that names the setting as it was given. */
   wrong(name: SettingName, message: string, cause?: unknown): HoldfastError {
-    const setting: Setting = SETTINGS[name];
-    const byFlag = setting.flag !== undefined && filled(this.#flags[name]) !== undefined;
-    return invalidArgument(byFlag ? `--${setting.flag}` : setting.env, message, { cause });
+    return invalidArgument(this.sourceOf(name), message, { cause });
+  }
+
+  /** The name under which a setting was given: its flag, its variable or its key in the file; its variable where it was not. */
+  sourceOf(name: SettingName): string {
+    const { flag, env, file }: Setting = SETTINGS[name];
+    if (flag !== undefined && filled(this.#flags[name]) !== undefined) return `--${flag}`;
+    const isInFile = filled(this.#env[env]) === undefined && filled(this.file?.settings.get(name)) !== undefined;
+    return isInFile ? (file ?? env) : env;
   }
 }
 
@@ -110,12 +148,12 @@ function filled(value: string | undefined): string | undefined {
   return value === undefined || value.trim() === "" ? undefined : value.trim();
 }
 
-function listenOf(values: Values): ServerConfig["listen"] {
-  const match = /^(?:\[(?<six>[0-9a-fA-F:.%]+)\]|(?<four>[^:[\]/\s]+)):(?<port>\d{1,5})$/.exec(values.text("listen"));
+function addressOf(values: Values, name: "listen" | "registryListen"): ServerConfig["listen"] {
+  const match = /^(?:\[(?<six>[0-9a-fA-F:.%]+)\]|(?<four>[^:[\]/\s]+)):(?<port>\d{1,5})$/.exec(values.text(name));
   const host = match?.groups?.["six"] ?? match?.groups?.["four"];
   const port = Number(match?.groups?.["port"]);
   if (host === undefined || port > 65_535) {
-    throw values.wrong("listen", "must be host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:443");
+    throw values.wrong(name, "must be host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:443");
   }
   return { host, port };
 }
@@ -131,7 +169,7 @@ function tlsOf(values: Values): ServerConfig["tls"] {
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined) throw values.wrong("tlsCert", "must be given with the key");
   if (key === undefined) throw values.wrong("tlsKey", "must be given with the certificate");
-  const tls = { cert: values.file("tlsCert", cert), key: values.file("tlsKey", key) };
+  const tls = { cert: values.textOfFile("tlsCert", cert), key: values.textOfFile("tlsKey", key) };
   mustBeUsable(values, "tlsCert", { cert: tls.cert }, "must name a file with a certificate chain in PEM");
   mustBeUsable(values, "tlsKey", { key: tls.key }, "must name a file with a private key in PEM that is not encrypted");
   // The certificate of the chain that is the server's own comes first. TLS itself would take a key of another kind.
@@ -150,17 +188,45 @@ function mustBeUsable(values: Values, name: SettingName, options: SecureContextO
   }
 }
 
-function tokenOf(values: Values): string | undefined {
-  const direct = values.given("token");
-  if (direct !== undefined) return checkedToken(values, "token", direct);
-  const path = values.given("tokenFile");
-  return path === undefined ? undefined : checkedToken(values, "tokenFile", values.file("tokenFile", path).trim());
+function tokenOf(values: Values, direct: SettingName = "token", inFile: SettingName = "tokenFile"): string | undefined {
+  const token = values.given(direct);
+  if (token !== undefined) return checkedToken(values, direct, token);
+  const path = values.given(inFile);
+  return path === undefined ? undefined : checkedToken(values, inFile, values.textOfFile(inFile, path).trim());
+}
+
+function registryOf(values: Values): ServerConfig["registry"] {
+  const token = tokenOf(values, "operatorToken", "operatorTokenFile");
+  const given = values.given("registryListen");
+  if (given === undefined || given === "off") return { listen: given ?? "beside", token };
+  return { listen: addressOf(values, "registryListen"), token };
+}
+
+function idleMsOf(values: Values, name: "pauseAfterIdle" | "suspendAfterIdle"): number | undefined {
+  const given = values.given(name);
+  return given === undefined ? undefined : wholeNumber(values, name, given, IDLE_MS_MAX);
+}
+
+function mintingOf(values: Values): ServerConfig["tokens"] {
+  const lifetimeMs = wholeNumber(values, "mintLifetime", values.text("mintLifetime"), MINT_SECONDS_MAX) * 1_000;
+  const path = values.given("mintKeyFile");
+  const issuer = values.given("mintIssuer");
+  if (path === undefined && issuer === undefined) return undefined;
+  if (path === undefined) throw values.wrong("mintKeyFile", "must be given with the issuer");
+  if (issuer === undefined) throw values.wrong("mintIssuer", "must be given with the key");
+  return { signer: signerOf(values.textOfFile("mintKeyFile", path), values.sourceOf("mintKeyFile")), issuer, lifetimeMs };
+}
+
+function wholeNumber(values: Values, name: SettingName, text: string, max: number): number {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > max) throw values.wrong(name, `must be a whole number from 1 to ${max}`);
+  return number;
 }
 
 /** The key is read once and kept by nobody but the signer. */
 function configuredSigner(values: Values): Signer | undefined {
   const path = values.given("signingKeyFile");
-  return path === undefined ? undefined : signerOf(values.file("signingKeyFile", path), SETTINGS.signingKeyFile.env);
+  return path === undefined ? undefined : signerOf(values.textOfFile("signingKeyFile", path), values.sourceOf("signingKeyFile"));
 }
 
 function checkedToken(values: Values, name: SettingName, token: string): string {

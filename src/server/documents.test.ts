@@ -10,11 +10,12 @@ const page = (name: string): string => readFileSync(join(import.meta.dirname, ".
 describe("the documents", () => {
   it("have every setting as it is", () => {
     const text = page("configuration.md");
-    for (const { flag, takes, env, what, ...setting } of Object.values<Setting>(SETTINGS)) {
+    for (const { flag, takes, env, file, what, ...setting } of Object.values<Setting>(SETTINGS)) {
       const cells = [
         what,
         flag === undefined ? "" : `\`--${flag} <${takes?.replaceAll("|", "\\|")}>\``,
         `\`${env}\``,
+        file === undefined ? "" : `\`${file}\``,
         setting.default === undefined ? "" : `\`${setting.default}\``,
       ];
       expect(text).toContain(`| ${cells.join(" | ")} |`);

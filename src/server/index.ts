@@ -1,6 +1,7 @@
 /** `holdfast/server`: a Holdfast server inside a program, and as a process. */
 
 export { DEFAULT_CONFIG, readConfig, type Environment, type Flags, type ServerConfig } from "./config.ts";
+export type { HarnessConfig, GvisorHarness, ProcessHarness, QuickjsHarness, RemoteHarness, RemoteTls } from "./harness-config.ts";
 export { serve, type ServeOptions } from "./serve.ts";
 export { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 export { startServer, type RunningServer, type ServerOptions } from "./start.ts";

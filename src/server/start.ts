@@ -17,13 +17,21 @@ import { createRestApp } from "../gateway/rest/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { ModelRoute } from "../models/index.ts";
 import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
-import { createHarnessCatalog } from "../placement/index.ts";
-import { ALLOW_ALL, createJournalService, createSessionsService, type ServiceLimits, type TransferLimits } from "../service/index.ts";
-import type { Authorizer, Harness, HarnessCatalog } from "../spi/index.ts";
+import {
+  ALLOW_ALL,
+  createJournalService,
+  createSessionsService,
+  type RegistryLimits,
+  type ServiceLimits,
+  type TransferLimits,
+} from "../service/index.ts";
+import { servedNames, type Authorizer, type Harness, type HarnessCatalog, type ModelCatalog } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HostHealth } from "./health.ts";
-import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
+import { openHostHarnesses, type HostHarnesses } from "./host-harnesses.ts";
+import { openOperatorPort, type OperatorPort } from "./operator.ts";
+import { modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
 
 /** How long calls that are nearly done may take at the end, before they are cut off. */
@@ -46,6 +54,7 @@ export interface ServerOptions {
     readonly service?: Partial<ServiceLimits> | undefined;
     readonly transfer?: Partial<TransferLimits> | undefined;
     readonly gateway?: Partial<GatewayLimits> | undefined;
+    readonly registry?: Partial<RegistryLimits> | undefined;
   };
 }
 
@@ -55,6 +64,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly url: string;
   readonly host: string;
   readonly port: number;
+  /** Where the operator's port answers; undefined where it is off. */
+  readonly operatorUrl: string | undefined;
   /** Shuts down: no new turns, up to `graceMs` for the running ones. Calling it again waits for the same end. */
   shutdown(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
@@ -68,32 +79,42 @@ export async function startServer(config: Partial<ServerConfig> = {}, options: S
   refuseOpenDoor(whole);
   const ports = options.ports ?? { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
   const log = options.log ?? createJsonLog({ clock: ports.clock, level: whole.logLevel });
-  const harnesses = createHarnessCatalog({ ...builtInHarnesses(), ...options.harnesses });
-  if (harnesses.find(whole.defaults.harness) === undefined) {
-    const names = Object.keys({ ...builtInHarnesses(), ...options.harnesses });
-    throw new HoldfastError("invalid_argument", `harness: the default must be one that this server has: ${names.join(", ")}`, {
-      field: "harness",
-    });
-  }
   const models = modelsOf(whole, ports, options.models ?? []);
   const journal = await openJournal(whole, ports, log);
-  const controller = createController({
-    journal,
-    harnesses,
-    models,
-    ports,
-    log,
-    hostId: hostIdOf(newUuid(ports)),
-    limits: options.limits?.controller,
-  });
   try {
     await journal.ready();
-    return await open({ config: whole, options, ports, log, harnesses, journal, controller });
+    return await openOver(journal, { config: whole, options, ports, log, models });
   } catch (error) {
-    await controller[Symbol.asyncDispose]();
     await journal[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** The server over its journal. */
+async function openOver(
+  journal: JournalStore,
+  parts: Pick<Host, "config" | "options" | "ports" | "log"> & { readonly models: ModelCatalog },
+): Promise<RunningServer> {
+  const { config, options, ports, log, models } = parts;
+  const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports });
+  const { catalog: harnesses } = hostHarnesses;
+  const hostId = hostIdOf(newUuid(ports));
+  const controller = createController({ journal, harnesses, models, ports, log, hostId, limits: options.limits?.controller });
+  try {
+    refuseUnknownDefault(harnesses, config.defaults.harness);
+    return await open({ config, options, ports, log, harnesses, hostHarnesses, journal, controller });
+  } catch (error) {
+    await controller[Symbol.asyncDispose]();
+    await hostHarnesses[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function refuseUnknownDefault(harnesses: HarnessCatalog, name: string): void {
+  if (harnesses.find(name) !== undefined) return;
+  throw new HoldfastError("invalid_argument", `harness: the default must be one that this server has: ${servedNames(harnesses)}`, {
+    field: "harness",
+  });
 }
 
 interface Host {
@@ -102,6 +123,7 @@ interface Host {
   readonly ports: Ports;
   readonly log: Log;
   readonly harnesses: HarnessCatalog;
+  readonly hostHarnesses: HostHarnesses;
   readonly journal: JournalStore;
   readonly controller: Controller;
 }
@@ -121,22 +143,45 @@ async function open(host: Host): Promise<RunningServer> {
     log,
     limits,
   });
+  const operator = await operatorOf(host, health, limits, listener);
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
   const recovery = startRecovery(config.recover, host);
   const sweeper = sweeperOf(host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener, recovery, sweeper }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper }, graceMs);
     return ending;
   };
   return {
     url,
     host: listener.host,
     port: listener.port,
+    operatorUrl: operator?.url,
     shutdown: ({ graceMs } = {}) => shutdown(graceMs),
     [Symbol.asyncDispose]: () => shutdown(),
   };
+}
+
+/** The operator's port. Where it cannot be had, the server's own is given back too. */
+async function operatorOf(host: Host, health: HostHealth, limits: GatewayLimits, listener: Listener): Promise<OperatorPort | undefined> {
+  const { config, options, ports, log, hostHarnesses } = host;
+  try {
+    return await openOperatorPort({
+      config,
+      beside: config.listen.port,
+      harnesses: hostHarnesses,
+      authorizer: options.authorizer ?? ALLOW_ALL,
+      health,
+      ports,
+      log,
+      limits,
+      registryLimits: options.limits?.registry,
+    });
+  } catch (error) {
+    await listener.close();
+    throw error;
+  }
 }
 
 /** The front doors over the same handlers. */
@@ -181,6 +226,7 @@ interface OpenHost extends Host {
   readonly grpc: GrpcServer;
   readonly http1: Http1Server;
   readonly listener: Listener;
+  readonly operator: OperatorPort | undefined;
   readonly recovery: Recovery;
   readonly sweeper: Sweeper | undefined;
 }
@@ -191,14 +237,16 @@ function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
 }
 
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, journal, log, recovery, sweeper } = host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, journal, log, recovery, sweeper } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
   await Promise.all([recovery.stop(), sweeper?.stop(), controller.shutdown({ graceMs })]);
   health.close();
   listener.stop();
-  await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS)]);
+  operator?.stop();
+  await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS), operator?.close(CLOSE_GRACE_MS)]);
   await listener.close();
+  await hostHarnesses[Symbol.asyncDispose]();
   await journal[Symbol.asyncDispose]();
   log.log("info", "shut down");
 }
