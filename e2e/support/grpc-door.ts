@@ -6,7 +6,7 @@ import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf"
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { onTestFinished } from "vitest";
 import { HoldfastError, SILENT_LOG, type LogFields, type Seq } from "../../src/base/index.ts";
-import type { Health, ServingState } from "../../src/gateway/contract.ts";
+import type { Authenticate, Health, ServingState } from "../../src/gateway/contract.ts";
 import { createGrpcServer, type GrpcServer } from "../../src/gateway/grpc/server.ts";
 import type { GatewayLimits } from "../../src/gateway/limits.ts";
 import { listen } from "../../src/gateway/listener.ts";
@@ -15,7 +15,7 @@ import { SessionSchema } from "../../src/gen/agentsessions/v1/session_pb.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type MethodDesc } from "../../src/grpc/index.ts";
 import type { StoredRecord } from "../../src/journal/index.ts";
 import { systemClock } from "../../src/node/index.ts";
-import type { JournalService, SessionsService } from "../../src/service/contract.ts";
+import type { HarnessHostService, JournalService, SessionsService } from "../../src/service/contract.ts";
 
 /** A health that changes when it is told to. */
 export class TestHealth implements Health {
@@ -67,6 +67,8 @@ export interface DoorOptions {
   readonly journal?: Partial<JournalService>;
   readonly limits?: Partial<GatewayLimits>;
   readonly token?: string;
+  readonly harnessHost?: HarnessHostService;
+  readonly authenticateHarness?: Authenticate;
   readonly onLog?: (message: string, fields: LogFields | undefined) => void;
 }
 
@@ -87,6 +89,8 @@ export async function openDoor(options: DoorOptions = {}) {
     },
     log: { log: (level, message, fields) => (level === "error" ? options.onLog?.(message, fields) : undefined) },
     limits: options.limits,
+    harnessHost: options.harnessHost,
+    authenticateHarness: options.authenticateHarness,
   });
   const listener = await listen({
     host: "127.0.0.1",

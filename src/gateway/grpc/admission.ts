@@ -16,6 +16,13 @@ import type { GatewayLimits } from "../limits.ts";
 /** Health and reflection answer callers without a token: orchestrators have none, and the schema is published with the source. */
 const PUBLIC_PATH = /^\/grpc\.(health|reflection)\./;
 
+/** Harnesses that call their host have a credential of their execution instead of a client's token. */
+const HARNESS_PATH = "/holdfast.v1.HarnessHost/";
+
+function refuseHarness(): never {
+  throw new HoldfastError("unauthenticated", "authorization: this door serves no harness");
+}
+
 const NOBODY: Caller = { identity: undefined };
 
 /** Whether a method is served without a token. */
@@ -26,13 +33,15 @@ export function isPublic(path: string): boolean {
 /** The door's keeper. */
 export class Admission {
   readonly #authenticate: Authenticate;
+  readonly #authenticateHarness: Authenticate;
   readonly #limits: GatewayLimits;
   readonly #callers = new WeakMap<Metadata, Caller>();
   /** How each open public call is ended, from the oldest to the newest. */
   readonly #publicCalls = new Set<(error: HoldfastError) => void>();
 
-  constructor(authenticate: Authenticate, limits: GatewayLimits) {
+  constructor(authenticate: Authenticate, limits: GatewayLimits, authenticateHarness: Authenticate = refuseHarness) {
     this.#authenticate = authenticate;
+    this.#authenticateHarness = authenticateHarness;
     this.#limits = limits;
   }
 
@@ -45,12 +54,13 @@ export class Admission {
         field: "metadata",
       });
     }
-    this.#callers.set(metadata, isPublic(path) ? NOBODY : this.#callerOf(metadata));
+    this.#callers.set(metadata, isPublic(path) ? NOBODY : this.#callerOf(path, metadata));
   }
 
-  #callerOf(metadata: Metadata): Caller {
+  #callerOf(path: string, metadata: Metadata): Caller {
     const [authorization] = metadata.get("authorization");
-    return this.#authenticate(typeof authorization === "string" ? authorization : undefined);
+    const authenticate = path.startsWith(HARNESS_PATH) ? this.#authenticateHarness : this.#authenticate;
+    return authenticate(typeof authorization === "string" ? authorization : undefined);
   }
 
   /** Who makes the call with these metadata, which was let in. */

@@ -26,6 +26,8 @@ import { unimplemented } from "./unimplemented.ts";
 /** What every door is made of. */
 export interface GrpcDoorOptions extends Omit<CallOptions, "limits" | "admission"> {
   readonly authenticate: Authenticate;
+  /** Who a harness is that calls its host; without it, none is let in. */
+  readonly authenticateHarness?: Authenticate | undefined;
   readonly limits?: Partial<CallOptions["limits"]> | undefined;
 }
 
@@ -51,7 +53,7 @@ export const DOOR_SERVICES: readonly DescService[] = [HealthProtocol, ServerRefl
 /** Creates a door that serves what `services` makes of the calls of this door, and nothing else but health and reflection. */
 export function createGrpcDoor(options: GrpcDoorOptions, services: (calls: OpenCalls) => readonly ServedService[]): GrpcServer {
   const limits = { ...GATEWAY_LIMITS, ...options.limits };
-  const admission = new Admission(options.authenticate, limits);
+  const admission = new Admission(options.authenticate, limits, options.authenticateHarness);
   const calls = new OpenCalls({ ...options, admission, limits });
   const server = new Server({
     "grpc.max_receive_message_length": limits.requestBytesMax,

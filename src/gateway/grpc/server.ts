@@ -1,12 +1,14 @@
 /** The gRPC front door of session clients: which services it has. */
 
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
-import type { DescService } from "@bufbuild/protobuf";
+import { toBinary, type DescService } from "@bufbuild/protobuf";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
+import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
+import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
-import type { JournalService, SessionsService } from "../../service/contract.ts";
+import type { HarnessHostService, JournalService, SessionsService } from "../../service/contract.ts";
 import type { OpenCalls } from "./calls.ts";
-import { createGrpcDoor, DOOR_SERVICES, type GrpcDoorOptions, type GrpcServer } from "./door.ts";
+import { createGrpcDoor, DOOR_SERVICES, type GrpcDoorOptions, type GrpcServer, type ServedService } from "./door.ts";
 import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
 import { serveStream } from "./streaming.ts";
 import { serveUnary } from "./unary.ts";
@@ -17,6 +19,8 @@ export type { GrpcServer } from "./door.ts";
 export interface GrpcServerOptions extends GrpcDoorOptions {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
+  /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
+  readonly harnessHost?: HarnessHostService | undefined;
 }
 
 /** The services that callers see, and that health is kept for. */
@@ -27,7 +31,22 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   return createGrpcDoor(options, (calls) => [
     [Sessions, sessionsHandlers(calls, options.sessions)],
     [Journal, journalHandlers(calls, options.journal)],
+    ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
+}
+
+function harnessHostOf(calls: OpenCalls, harnessHost: HarnessHostService): ServedService {
+  const { method } = HarnessHost;
+  return [
+    HarnessHost,
+    {
+      ReadHistory: serveStream(calls, method.readHistory, {
+        open: (request, context) => harnessHost.readHistory(request, context),
+        encode: (page) => [toBinary(HistoryPageSchema, page)],
+      }),
+      MintToken: serveUnary(calls, method.mintToken, (request, context) => harnessHost.mintToken(request, context)),
+    },
+  ];
 }
 
 function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedServiceImplementation {

@@ -35,6 +35,8 @@ export interface RestOptions {
    * origin caused.
    */
   readonly loopbackOnly: boolean;
+  /** The JSON Web Key Set of the key that signs tokens; undefined on a host without one. */
+  readonly tokenKeys?: object | undefined;
   readonly limits?: Partial<RestLimits> | undefined;
 }
 

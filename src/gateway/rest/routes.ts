@@ -17,6 +17,7 @@ export interface RouteDependencies {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly health: Pick<Health, "ready">;
+  readonly tokenKeys?: object | undefined;
   readonly limits: RestLimits;
   readonly log: Log;
 }
@@ -25,12 +26,28 @@ export interface RouteDependencies {
 export function routesOf(dependencies: RouteDependencies): readonly Route[] {
   return [
     ...healthRoutes(dependencies.health),
+    ...(dependencies.tokenKeys === undefined ? [] : [tokenKeysRoute(dependencies.tokenKeys)]),
     ...sessionRoutes(dependencies),
     ...lifecycleRoutes(dependencies),
     ...liveRoutes(dependencies),
     checkRoute(dependencies),
     exportRoute(dependencies),
   ];
+}
+
+/** Whoever is shown a token checks it with these. */
+function tokenKeysRoute(keys: object): Route {
+  return {
+    operationId: "jwks",
+    method: "GET",
+    path: "/.well-known/jwks.json",
+    summary: "The keys that tokens are checked with",
+    description: "The JSON Web Key Set of the key with which this host signs the transaction tokens of harnesses.",
+    query: {},
+    open: true,
+    answers: [{ kind: "object", schema: { type: "object", required: ["keys"] }, description: "A JSON Web Key Set (RFC 7517)." }],
+    handle: () => Promise.resolve(new Response(JSON.stringify(keys), { headers: { "content-type": "application/json" } })),
+  };
 }
 
 const STATUS_SCHEMA = {
