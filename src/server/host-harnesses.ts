@@ -7,6 +7,8 @@
  * - What was started of them ends with the host.
  */
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument, type Ports } from "../base/index.ts";
 import { HarnessSpecSchema } from "../gen/agentsessions/v1/harness_registry_pb.ts";
@@ -20,8 +22,16 @@ import {
   type PlacedHarnessOptions,
   type StaticHarness,
 } from "../placement/index.ts";
-import type { Harness, HarnessCatalog, HarnessEntry, RegisteredHarness, RegistrationStore, Runtime } from "../spi/index.ts";
-import { createMemoryRegistrations, openSqliteRegistrations } from "../stores/registry/index.ts";
+import {
+  servedNames,
+  type Harness,
+  type HarnessCatalog,
+  type HarnessEntry,
+  type RegisteredHarness,
+  type RegistrationStore,
+  type Runtime,
+} from "../spi/index.ts";
+import { createMemoryRegistrations, openSqliteRegistrations, REGISTRY_FILE } from "../stores/registry/index.ts";
 import type { ServerConfig } from "./config.ts";
 import type { HarnessConfig } from "./harness-config.ts";
 import { builtInHarnesses } from "./parts.ts";
@@ -40,6 +50,31 @@ export interface HostHarnessesOptions {
   readonly ports: Ports;
   /** Default: the runtimes that are built in. */
   readonly runtimeOf?: ((config: HarnessConfig) => Runtime) | undefined;
+}
+
+/** The names that a host has before it is opened. */
+function staticNames({ config, program }: Pick<HostHarnessesOptions, "config" | "program">): readonly string[] {
+  return [...Object.keys({ ...builtInHarnesses(), ...program }), ...Object.keys(config.harnesses)];
+}
+
+/**
+ * Throws INVALID_ARGUMENT for a default that nobody can serve: no harness of the host's own, where nothing was ever registered. A slip of
+ * the pen so makes no data folder.
+ */
+export function refuseHopelessDefault(options: Pick<HostHarnessesOptions, "config" | "program">, name: string): void {
+  const { store } = options.config;
+  const names = staticNames(options);
+  if (names.includes(name) || (store.kind === "sqlite" && existsSync(join(store.folder, REGISTRY_FILE)))) return;
+  throw unknownDefault(names.join(", "));
+}
+
+/** Throws INVALID_ARGUMENT for a default that is not in the catalog. */
+export function refuseUnknownDefault(catalog: HarnessCatalog, name: string): void {
+  if (catalog.find(name) === undefined) throw unknownDefault(servedNames(catalog));
+}
+
+function unknownDefault(names: string): HoldfastError {
+  return invalidArgument("harness", `the default must be one that this server has: ${names}`);
 }
 
 /** Opens them; the data folder must be there. Rejects with a HoldfastError that names the harness which cannot be had. */

@@ -7,7 +7,7 @@
  *   can be resumed; open streams end with a reason; the journal closes last.
  */
 
-import { HoldfastError, hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
+import { hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
 import { createController, startSweeper, type Controller, type ControllerLimits, type Sweeper } from "../controller/index.ts";
 import { createGrpcServer, type GrpcServer } from "../gateway/grpc/server.ts";
 import { createHttp1Server, type Http1Server } from "../gateway/http1.ts";
@@ -25,11 +25,11 @@ import {
   type ServiceLimits,
   type TransferLimits,
 } from "../service/index.ts";
-import { servedNames, type Authorizer, type Harness, type HarnessCatalog, type ModelCatalog } from "../spi/index.ts";
+import type { Authorizer, Harness, HarnessCatalog, ModelCatalog } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HostHealth } from "./health.ts";
-import { openHostHarnesses, type HostHarnesses } from "./host-harnesses.ts";
+import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
 import { openOperatorPort, type OperatorPort } from "./operator.ts";
 import { modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
@@ -79,6 +79,7 @@ export async function startServer(config: Partial<ServerConfig> = {}, options: S
   refuseOpenDoor(whole);
   const ports = options.ports ?? { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
   const log = options.log ?? createJsonLog({ clock: ports.clock, level: whole.logLevel });
+  refuseHopelessDefault({ config: whole, program: options.harnesses ?? {} }, whole.defaults.harness);
   const models = modelsOf(whole, ports, options.models ?? []);
   const journal = await openJournal(whole, ports, log);
   try {
@@ -108,13 +109,6 @@ async function openOver(
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-function refuseUnknownDefault(harnesses: HarnessCatalog, name: string): void {
-  if (harnesses.find(name) !== undefined) return;
-  throw new HoldfastError("invalid_argument", `harness: the default must be one that this server has: ${servedNames(harnesses)}`, {
-    field: "harness",
-  });
 }
 
 interface Host {
