@@ -83,7 +83,7 @@ class TestMessages:
         message = Message(
             role="assistant", parts=[*text_message("user", "a").parts, Part(tool_call=call), *text_message("user", "b").parts]
         )
-        assert (message_text(message), tool_calls(message)) == ("aa", [call])
+        assert (message_text(message), tool_calls(message)) == ("ab", [call])
         assert tool_message([ToolResult(id="c1")]).parts[0].tool_result.id == "c1"
 
     def test_structs_are_json_objects_there_and_back(self) -> None:
