@@ -1130,6 +1130,7 @@ class Export:
             said = canonical_value(record_of_bytes(base64.b64decode(stored)), "log_record")
             if said != canonical_value(members["record"], "record"):
                 raise Refused("item %d has a log_record that is not the encoding of its record" % self.items)
+        self.check_fence(members["record"])
         session = self.at(members["session"])
         self.records += 1
         session.records += 1
@@ -1140,6 +1141,12 @@ class Export:
         chain.push(members["record"])
         if not chain.faults and chain.seq in self.fork_seqs.get(session.uid, ()):
             self.hashes[(session.uid, chain.seq)] = chain.hash
+
+    def check_fence(self, record):
+        """A fence is outside the hash, but a server that takes the session over must be able to count on from it."""
+        fence = dict(record).get("fence", "0") if isinstance(record, Pairs) else "0"
+        if isinstance(fence, str) and INT64_TEXT.match(fence) and not 0 <= int(fence) < 2**53:
+            raise Refused("item %d has a fence that is no whole number from 0 to 2^53 - 1" % self.items)
 
     def aside(self, members):
         self.only(members, "session", "seq", "data")
