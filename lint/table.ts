@@ -112,6 +112,8 @@ export const PROJECTS: Readonly<Record<string, Project>> = {
       "client",
       "harness-wire",
       "harness-wire/node",
+      "harness-sdk",
+      "harness-sdk/node",
     ],
   },
   cli: {
@@ -129,6 +131,8 @@ export const SAME_LAYER: readonly (readonly [from: string, to: string])[] = [
   ["gateway", "service"],
   ["client/node", "client"],
   ["testing", "client"],
+  ["testing", "harness-sdk"],
+  ["testing", "harness-sdk/node"],
   ["harness-wire/node", "harness-wire"],
   ["runtimes/process", "harness-wire"],
   ["runtimes/process", "harness-wire/node"],

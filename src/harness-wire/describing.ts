@@ -52,8 +52,16 @@ export class DescribeExchange implements HostExchange {
 
   #giveUp(error: unknown, code: number): void {
     if (this.#isOver) return;
-    this.#context.send({ case: "end", value: { code, description: "describe is not waited for any longer" } }).catch(() => undefined);
+    void this.#sayEnd(code);
     this.#settle(error instanceof Error ? outsideTurn(error) : error);
+  }
+
+  async #sayEnd(code: number): Promise<void> {
+    try {
+      await this.#context.send({ case: "end", value: { code, description: "describe is not waited for any longer" } });
+    } catch {
+      // The line is closed, and every exchange on it has been told so.
+    }
   }
 
   #settle(error: unknown): void {

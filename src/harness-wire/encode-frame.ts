@@ -3,8 +3,8 @@
  * objects nor encoded twice.
  */
 
-import { create, toBinary } from "@bufbuild/protobuf";
-import { ControllerFrameSchema, StartSchema } from "../gen/agentsessions/v1/harness_pb.ts";
+import { create, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { ControllerFrameSchema, StartSchema, type ControllerFrame } from "../gen/agentsessions/v1/harness_pb.ts";
 import { HistoryPageSchema, HostFrameSchema } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { HostFrameInit } from "./line.ts";
 
@@ -25,15 +25,28 @@ export function encodeHostFrame(frame: HostFrameInit, events: readonly Uint8Arra
     const page = toBinary(HistoryPageSchema, body.value);
     return joined([outer, ...field(FRAME_HISTORY, [page, ...events.flatMap((event) => field(PAGE_EVENTS, [event]))])]);
   }
-  if (body.case === "controller" && body.value.frame.case === "start") {
-    const start = toBinary(StartSchema, body.value.frame.value);
-    const { session, executionId } = body.value;
-    const envelope = toBinary(ControllerFrameSchema, create(ControllerFrameSchema, { session, executionId }));
-    const history: Uint8Array[] = [];
-    for (const event of events) history.push(...field(START_HISTORY, [event]));
-    return joined([outer, ...field(FRAME_CONTROLLER, [envelope, ...field(CONTROLLER_START, [start, ...history])])]);
+  if (body.case === "controller") {
+    return joined([outer, ...field(FRAME_CONTROLLER, controllerPieces(body.value, events))]);
   }
   throw new TypeError("only a start and a page of a history have a list of events");
+}
+
+/** The bytes of a frame of the contract. `events` go into Start's history. */
+export function encodeControllerFrame(
+  frame: MessageInitShape<typeof ControllerFrameSchema>,
+  events: readonly Uint8Array[] = [],
+): Uint8Array {
+  const whole = create(ControllerFrameSchema, frame);
+  return events.length === 0 ? toBinary(ControllerFrameSchema, whole) : joined(controllerPieces(whole, events));
+}
+
+function controllerPieces({ session, executionId, frame }: ControllerFrame, events: readonly Uint8Array[]): Uint8Array[] {
+  if (frame.case !== "start") throw new TypeError("of the contract's frames only a start has a list of events");
+  const envelope = toBinary(ControllerFrameSchema, create(ControllerFrameSchema, { session, executionId }));
+  const start = toBinary(StartSchema, frame.value);
+  const history: Uint8Array[] = [];
+  for (const event of events) history.push(...field(START_HISTORY, [event]));
+  return [envelope, ...field(CONTROLLER_START, [start, ...history])];
 }
 
 /** A length-delimited field, in pieces. */

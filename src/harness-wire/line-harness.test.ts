@@ -24,6 +24,12 @@ function startOf(init: Partial<Start> = {}): Start {
   };
 }
 
+function throwing(error: unknown): Harness["run"] {
+  return async () => {
+    throw error as Error;
+  };
+}
+
 function over(harness: Harness) {
   return createLineHarness({ line: memoryLineTo(harness).host, clock: systemClock });
 }
@@ -55,7 +61,7 @@ describe("a harness over a line", () => {
   });
 
   it("fails as it says, and throws as it throws", async () => {
-    const run = (error: unknown) => over(testHarness(() => Promise.reject(error))).run(startOf(), createRecordingSink(), { signal: never });
+    const run = (error: unknown) => over(testHarness(throwing(error))).run(startOf(), createRecordingSink(), { signal: never });
     await expect(run(new HarnessFailure(9, "no"))).rejects.toMatchObject({ name: "HarnessFailure", grpcCode: 9, message: "no" });
     await expect(run(new HoldfastError("not_found", "x: gone"))).rejects.toMatchObject({
       name: "HoldfastError",

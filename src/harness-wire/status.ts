@@ -25,7 +25,7 @@ export function wireErrorOf(error: unknown): WireError {
 /** What a harness threw as it is sent: anything but an error with a code of ours is UNKNOWN, and its words are for a developer. */
 export function thrownErrorOf(error: unknown): WireError {
   if (error instanceof HoldfastError && Object.hasOwn(ERROR_CODES, error.code)) return wireErrorOf(error);
-  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(typeof error);
+  const words = error instanceof Error ? `${error.name}: ${error.message}` : typeof error;
   return { code: STATUS_UNKNOWN, description: words.slice(0, 1_000).toWellFormed() };
 }
 

@@ -1,70 +1,30 @@
-/**
- * Writes frames to a byte stream. All frames of one turn of the event loop go out in one write; there is no timer.
- *
- * Invariants: frames go out in the order of `write`. A writer that waits is let go when the stream has taken what is ahead of it, or
- * rejected when the stream is closed.
- */
+/** Writes frames to a byte stream. All frames of one turn of the event loop go out in one write; there is no timer. */
 
 import type { Writable } from "node:stream";
-import { HoldfastError } from "../../base/errors.ts";
 import { framed } from "./framing.ts";
+import { Outlet } from "./outlet.ts";
 
-const DONE = Promise.resolve();
-
-/** The writing side of a line. */
-export class FrameWriter {
-  readonly #stream: Writable;
-  #bytesMax = Number.POSITIVE_INFINITY;
+/** The writing side of a line over a byte stream. */
+export class FrameWriter extends Outlet {
+  readonly #corked: Writable;
   #isCorked = false;
-  #isClosed = false;
-  #waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
 
   constructor(stream: Writable) {
-    this.#stream = stream;
-    stream.on("drain", () => {
-      for (const { resolve } of this.#waiting.splice(0)) resolve();
-    });
-    stream.on("error", () => this.close());
-    stream.on("close", () => this.close());
-  }
-
-  /** The most bytes that a frame may have from now on. */
-  limit(bytesMax: number): void {
-    this.#bytesMax = bytesMax;
+    super(stream);
+    this.#corked = stream;
   }
 
   /** Sends a frame; throws RESOURCE_EXHAUSTED at once for one that is too large. */
   write(payload: Uint8Array): Promise<void> {
-    if (payload.length > this.#bytesMax) {
-      throw new HoldfastError("resource_exhausted", `frame: it has ${payload.length} bytes; the other end takes at most ${this.#bytesMax}`);
-    }
-    if (this.#isClosed || this.#stream.writableEnded || this.#stream.destroyed) return Promise.reject(closedError());
+    this.check(payload);
     if (!this.#isCorked) {
       this.#isCorked = true;
-      this.#stream.cork();
+      this.#corked.cork();
       process.nextTick(() => {
         this.#isCorked = false;
-        this.#stream.uncork();
+        this.#corked.uncork();
       });
     }
-    const isBelow = this.#stream.write(framed(payload));
-    if (isBelow) return DONE;
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    return this.put(framed(payload));
   }
-
-  /** Ends the stream after what was written. */
-  end(): void {
-    if (!this.#stream.writableEnded && !this.#stream.destroyed) this.#stream.end();
-    this.close();
-  }
-
-  /** Nothing can be written any more. */
-  close(): void {
-    this.#isClosed = true;
-    for (const { reject } of this.#waiting.splice(0)) reject(closedError());
-  }
-}
-
-function closedError(): HoldfastError {
-  return new HoldfastError("unavailable", "the line is closed");
 }

@@ -6,8 +6,14 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/errors.ts";
 import { HarnessFrameSchema, HostFrameSchema, type HarnessFrame, type HostFrame } from "../../gen/holdfast/v1/harness_wire_pb.ts";
-import { encodeHostFrame, HarnessEnd, type HarnessFrameInit, type HarnessLine, type HostLine } from "../../harness-wire/index.ts";
-import type { HarnessEndOptions } from "../../harness-wire/index.ts";
+import {
+  encodeHostFrame,
+  HarnessEnd,
+  type HarnessEndOptions,
+  type HarnessFrameInit,
+  type HarnessLine,
+  type HostLine,
+} from "../../harness-wire/index.ts";
 import type { Harness } from "../../spi/index.ts";
 
 /** The harness's end of a line in memory, to be played by hand. */

@@ -1,0 +1,119 @@
+/** Dials a harness that is served over gRPC: by the harness wire where it says so, by the contract's own Connect otherwise. */
+
+import { create } from "@bufbuild/protobuf";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { HoldfastError } from "../../base/errors.ts";
+import { DescribeRequestSchema, Harness, type HarnessDescriptor } from "../../gen/agentsessions/v1/harness_pb.ts";
+import { clientMethod, errorOfStatus } from "../../grpc/index.ts";
+import { LINE_PROTOCOL, noAnswer, WIRE_LIMITS, type HostLine } from "../index.ts";
+import { grpcTargetOf, harnessAddressOf, isLoopback } from "./address.ts";
+import { clientChannel } from "./channel.ts";
+import { contractHostLine } from "./contract-line.ts";
+import { grpcHostLine } from "./grpc-line.ts";
+import { HISTORY_KEY, metadataOf, textOf, WIRE_KEY } from "./metadata.ts";
+
+/** How a harness is dialled. */
+export interface DialOptions {
+  /** Metadata that every call must carry; routing, not authentication. */
+  readonly callMetadata?: Readonly<Record<string, string>> | undefined;
+  /** Whether a harness that speaks the contract alone may pull its histories: the host has a HarnessHost to pull from. Default false. */
+  readonly offersHost?: boolean | undefined;
+  /** False never asks for the harness wire: the contract's own calls are made. Default true. */
+  readonly wire?: boolean | undefined;
+  readonly frameBytesMax?: number | undefined;
+  /** How long the harness may take to answer. Default 10,000. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a harness said when it was dialled. */
+export interface DialledHarness {
+  readonly line: HostLine;
+  /** `wire` for the harness wire, `contract` for the contract's own calls. */
+  readonly speaks: "wire" | "contract";
+  readonly descriptor: HarnessDescriptor;
+}
+
+/** What a peer that speaks the contract alone takes: grpc's own default. */
+const CONTRACT_BYTES_MAX = 4 * 1024 * 1024;
+
+/**
+ * Dials `address` (`unix:///path` or `host:port`, cleartext). Rejects with UNAVAILABLE where nobody answers, and with what the harness
+ * answered where it does not describe itself.
+ */
+export async function dialHarness(address: string, options: DialOptions = {}): Promise<DialledHarness> {
+  const parsed = harnessAddressOf(address);
+  const frameBytesMax = options.frameBytesMax ?? WIRE_LIMITS.frameBytesMax;
+  const channel = clientChannel(frameBytesMax, { local: isLoopback(parsed) });
+  const client = new Client(grpcTargetOf(parsed), credentials.createInsecure(), channel);
+  const { callMetadata = {}, timeoutMs = 10_000, signal } = options;
+  try {
+    const describe = (ms: number): Promise<Described> => describeOver(client, { callMetadata, timeoutMs: ms, signal });
+    const { descriptor, answer } = await describe(timeoutMs);
+    if (options.wire !== false && textOf(answer, WIRE_KEY) === String(LINE_PROTOCOL)) {
+      return { line: grpcHostLine(client, metadataOf(callMetadata)), speaks: "wire", descriptor };
+    }
+    const pulls = options.offersHost === true && textOf(answer, HISTORY_KEY) === "pull";
+    const isOurs = textOf(answer, WIRE_KEY) !== undefined;
+    const line = contractHostLine({
+      client,
+      describe: async () => (await describeOver(client, { callMetadata, timeoutMs, signal: undefined })).descriptor,
+      pulls,
+      callMetadata,
+      frameBytesMax: isOurs ? frameBytesMax * 2 : CONTRACT_BYTES_MAX,
+    });
+    return { line, speaks: "contract", descriptor };
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+interface Described {
+  readonly descriptor: HarnessDescriptor;
+  readonly answer: Metadata;
+}
+
+interface DescribeOptions {
+  readonly callMetadata: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+function describeOver(client: Client, { callMetadata, timeoutMs, signal }: DescribeOptions): Promise<Described> {
+  signal?.throwIfAborted();
+  const { path, requestSerialize, responseDeserialize } = clientMethod(Harness.method.describe);
+  return new Promise((resolve, reject) => {
+    let answer = new Metadata();
+    let isLate = false;
+    const call = client.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      create(DescribeRequestSchema),
+      metadataOf(callMetadata),
+      (error, descriptor) => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        if (descriptor !== undefined) resolve({ descriptor, answer });
+        else if (signal?.aborted === true) reject(signal.reason);
+        else reject(isLate ? noAnswer("describe", timeoutMs) : undialled(error));
+      },
+    );
+    call.on("metadata", (metadata) => (answer = metadata));
+    const onAbort = (): void => call.cancel();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const timer = setTimeout(() => {
+      isLate = true;
+      call.cancel();
+    }, timeoutMs);
+  });
+}
+
+function undialled(error: unknown): HoldfastError {
+  const fault = errorOfStatus(error);
+  if (fault.code === "unavailable" || fault.code === "deadline_exceeded") {
+    return new HoldfastError("unavailable", "harness: nobody answers at its address", { cause: error });
+  }
+  return new HoldfastError(fault.code, `harness: it did not describe itself (${fault.message})`, { cause: error });
+}
