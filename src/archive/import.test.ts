@@ -276,6 +276,7 @@ function killedAfter(journal: JournalStore, writes: number): JournalStore {
     append: (request) => journal.append(request),
     read: (request) => journal.read(request),
     readAsides: (request) => journal.readAsides(request),
+    receipts: (session, query) => journal.receipts(session, query),
     reclaim: (session) => write(() => journal.reclaim(session)),
     adopt: (request) => write(() => journal.adopt(request)),
     complete: (sessions) => write(() => journal.complete(sessions)),

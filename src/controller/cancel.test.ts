@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SILENT_LOG, type HostId, type SessionUid } from "../base/index.ts";
+import { SILENT_LOG, type HostId, type SessionUid, type Ports } from "../base/index.ts";
 import { DeletionState, ComputeState, ExecState } from "../gen/agentsessions/v1/session_pb.ts";
 import { execStateOf, type JournalStore } from "../journal/index.ts";
 import type { Harness } from "../spi/index.ts";
@@ -14,7 +14,7 @@ function setup(harness: Harness = asksForever) {
   const ports = seededPorts();
   const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
   const model = new TestModel(silent);
-  const newHost = (hostId: string, overrides: { journal?: JournalStore } = {}) =>
+  const newHost = (hostId: string, overrides: { journal?: JournalStore; ports?: Ports } = {}) =>
     new TestHost({ journal, ports, harnesses: { test: harness }, models: model, hostId, ...overrides });
   return { ports, journal, model, newHost };
 }
@@ -118,6 +118,24 @@ describe("a deadline", () => {
     ports.clock.advance(1);
     expect(await turn.outcome).toMatchObject({ kind: "ended", state: "CANCELED" });
     expect((await host.story(session)).slice(-2)).toEqual(["LIFECYCLE 5 TIMEOUT", "END CANCELED"]);
+  });
+
+  it("is noticed soon after the clock was set past it", async () => {
+    const { newHost, ports } = setup();
+    let aheadMs = 0;
+    const clock = {
+      nowMs: () => ports.clock.nowMs() + aheadMs,
+      monotonicMs: () => ports.clock.monotonicMs(),
+      sleep: (ms: number, options?: { signal?: AbortSignal }) => ports.clock.sleep(ms, options),
+      after: (ms: number, task: () => void) => ports.clock.after(ms, task),
+    };
+    await using host = newHost("a", { ports: { ...ports, clock } });
+    const session = await host.createSession();
+    const turn = await host.begin(session, [], { deadlineMs: ports.clock.nowMs() + 3_600_000 });
+    await modelCalled(host, session);
+    aheadMs = 7_200_000;
+    ports.clock.advance(5_000);
+    expect(await turn.outcome).toMatchObject({ kind: "ended", state: "CANCELED" });
   });
 
   it("leaves nothing behind when the turn ends in time", async () => {

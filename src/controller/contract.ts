@@ -14,16 +14,21 @@ import type {
   Message,
   ModelCatalog,
   TokenIssuer,
+  ToolExecutor,
 } from "../spi/index.ts";
+import type { Approval } from "./approve.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { IdlePolicy } from "./idle.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { Settlement } from "./settle-call.ts";
 
 /** What a controller is made of. */
 export interface ControllerOptions {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly models: ModelCatalog;
+  /** Default: no tools, so mediated calls are FAILED_PRECONDITION. */
+  readonly tools?: ToolExecutor | undefined;
   readonly ports: Ports;
   readonly log: Log;
   /** This process's name in leases; new at every start. */
@@ -56,6 +61,8 @@ export interface TurnPlan {
   readonly invocation: ExecInvocation;
   readonly harness: HarnessEntry;
   readonly descriptor: HarnessDescriptor;
+  /** An approval call of the session has no receipt: this invocation does what Resume does. */
+  readonly continues: boolean;
 }
 
 /** A turn that has begun: its EXECUTION_START and INPUTs are durable. It goes on whether or not anybody watches. */
@@ -102,7 +109,8 @@ export interface Controller extends AsyncDisposable {
   plan(session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan>;
   /**
    * Begins a turn: resolves once its start and inputs are durable (I7). Errors: ABORTED when another turn runs or the head is not
-   * where it was expected, NOT_FOUND, FAILED_PRECONDITION for a deleted session.
+   * where it was expected, NOT_FOUND, FAILED_PRECONDITION for a deleted session. A plan that `continues` takes the open turn up
+   * instead; where nothing was decided yet, its outcome is `parked` at once.
    */
   begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn>;
   /**
@@ -124,6 +132,16 @@ export interface Controller extends AsyncDisposable {
     session: SessionUid,
     actor: IdentityRef | undefined,
   ): Promise<{ readonly row: SessionRow; readonly turn: RunningTurn | undefined }>;
+  /**
+   * Commits a decision on an approval call and does nothing else. An exact retry resolves with the same record. FAILED_PRECONDITION for
+   * another decision on the same request, and for a reference that is wrong, stale or a parent's.
+   */
+  approve(approval: Approval): Promise<{ readonly row: SessionRow; readonly decision: StoredRecord }>;
+  /**
+   * Settles a call whose outcome is not known, as a person says. FAILED_PRECONDITION where there is nothing to settle, ABORTED while a
+   * turn runs.
+   */
+  settle(settlement: Settlement): Promise<SessionRow>;
   /** Forks a session into children that share its prefix by reference; all of them or none. */
   fork(invocation: ForkInvocation): Promise<readonly SessionRow[]>;
   /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */

@@ -8,10 +8,11 @@
  */
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
-import { newExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
+import { executionIdOf, newExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
 import type { ComputeRef, HarnessEntry, IdentityRef } from "../spi/index.ts";
-import type { JournalStore, NewEvent, SessionRow, SessionSeed } from "../journal/index.ts";
+import type { JournalStore, NewEvent, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
+import { approve, type Approval } from "./approve.ts";
 import type {
   CancelReason,
   Controller,
@@ -29,13 +30,15 @@ import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { watchSession } from "./live.ts";
+import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
 import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
 import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
+import { settleCall, type Settlement } from "./settle-call.ts";
 import { Tape } from "./tape.ts";
-import { RACE_ATTEMPTS_MAX, rowOf, Transitions } from "./transitions.ts";
+import { RACE_ATTEMPTS_MAX, rowOf, type TransitionContext, Transitions } from "./transitions.ts";
 import { computeToRestore, isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
 import { Turn, type TurnContext } from "./turn.ts";
@@ -52,6 +55,7 @@ class HostController implements Controller {
   readonly #running: RunningTurns;
   readonly #transitions: Transitions;
   readonly #idle: IdleSessions;
+  readonly #context: TransitionContext;
   /** Starts of turns that are not durable yet. */
   readonly #starting = new Set<Promise<Turn>>();
   #closing = false;
@@ -64,6 +68,7 @@ class HostController implements Controller {
     this.#turnContext = {
       store: journal,
       models,
+      executor: options.tools,
       deltas: new DeltaHub(),
       history: new HistoryCache({ bytesMax: this.#limits.historyCacheBytesMax }),
       origins,
@@ -74,7 +79,8 @@ class HostController implements Controller {
       tokens: options.tokens,
     };
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
-    this.#transitions = new Transitions({ journal, harnesses, running: this.#running, hostId, clock: ports.clock });
+    this.#context = { journal, harnesses, running: this.#running, hostId, clock: ports.clock };
+    this.#transitions = new Transitions(this.#context);
     this.#idle = new IdleSessions({
       clock: ports.clock,
       log,
@@ -91,23 +97,59 @@ class HostController implements Controller {
   }
 
   async begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn> {
+    if (plan.continues) return this.#continue(session, plan);
     return this.#seated(session, () => this.#start(session, plan));
   }
 
   async resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
+    return this.#resume(session, actor, undefined);
+  }
+
+  async #resume(
+    session: SessionUid,
+    actor: IdentityRef | undefined,
+    deadlineMs: number | undefined,
+  ): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
     const { journal, ports } = this.#options;
     const row = await rowOf(journal, session);
     if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
-    if (row.holder !== undefined || this.#running.has(session)) return { row, turn: undefined };
+    if (this.#running.isRunning(row)) return { row, turn: undefined };
+    if (isParkedUndecided(row)) return { row, turn: undefined };
     const open = row.projection.openTurn;
     const events = isCold(row) ? [resumeEvent(ports.clock, actor)] : [];
     if (open === undefined) {
       if (isAsleep(row)) await this.#wake(row, events);
       return { row: await rowOf(journal, session), turn: undefined };
     }
-    const plan = await planRecovery({ journal, harnesses: this.#options.harnesses, digest: ports.digest }, row, open);
-    const turn = await this.#seated(session, () => this.#recover(row, plan, events));
+    const { harnesses, tools } = this.#options;
+    const plan = await planRecovery({ journal, harnesses, digest: ports.digest, tools }, row, open);
+    const turn = await this.#seated(session, () => this.#recover(row, { ...plan, invocation: { ...plan.invocation, deadlineMs } }, events));
     return { row: await rowOf(journal, session), turn };
+  }
+
+  /** What Exec without inputs does while an approval call has no receipt: what Resume does, seen from the head on. */
+  async #continue(session: SessionUid, { invocation }: TurnPlan): Promise<RunningTurn> {
+    const { journal } = this.#options;
+    const { expectedLastSeq, caller, deadlineMs } = invocation;
+    const before = await rowOf(journal, session);
+    const { lastSeq } = before.projection;
+    if (expectedLastSeq !== undefined && expectedLastSeq !== lastSeq) appendedOrThrow({ kind: "conflict", lastSeq });
+    if (this.#running.isRunning(before)) appendedOrThrow({ kind: "held", holder: this.#options.hostId });
+    const [oldest] = ownApprovals(before);
+    if (oldest === undefined) throw new HoldfastError("aborted", "session: its turn went on meanwhile; read the session, then retry");
+    const startSeq = (lastSeq + 1) as Seq;
+    const { turn } = await this.#resume(session, caller, deadlineMs);
+    if (turn !== undefined) return { session, executionId: turn.executionId, startSeq, outcome: turn.outcome };
+    const ref = approvalRefOf(before, oldest);
+    return { session, executionId: executionIdOf(ref.executionId), startSeq, outcome: Promise.resolve({ kind: "parked", ref, lastSeq }) };
+  }
+
+  async approve(approval: Approval): Promise<{ row: SessionRow; decision: StoredRecord }> {
+    return approve(this.#context, approval);
+  }
+
+  async settle(settlement: Settlement): Promise<SessionRow> {
+    return settleCall(this.#context, settlement);
   }
 
   async cancel(request: { session: SessionUid; executionId: string; reason: CancelReason }): Promise<SessionRow> {
@@ -227,6 +269,7 @@ class HostController implements Controller {
     const events = startEvents({ executionId, clock: ports.clock }, plan);
     for (let attempt = 1; ; attempt++) {
       const row = await rowOf(journal, session);
+      if (ownApprovals(row).length > 0) throw approvalOpenError();
       const resume = isCold(row) ? [resumeEvent(ports.clock, plan.invocation.caller)] : [];
       const outcome = await journal.append({
         session,
@@ -302,6 +345,10 @@ function startEvents(stamp: EventStamp, plan: TurnPlan): readonly NewEvent[] {
     executionStartEvent(stamp, start, seed.identity),
     ...invocation.inputs.map((message) => inputEvent(stamp, message, invocation.caller)),
   ];
+}
+
+function approvalOpenError(): HoldfastError {
+  return new HoldfastError("aborted", "session: its turn waits for a decision now; read the session, then retry");
 }
 
 function closingError(): HoldfastError {

@@ -9,6 +9,8 @@ import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { normaliseEvent } from "../canon/index.ts";
 import {
+  ApprovalRequestSchema,
+  ApprovalResultSchema,
   ErrorSchema,
   EventKind,
   EventSchema,
@@ -21,7 +23,7 @@ import {
   type IdentityRef,
 } from "../gen/agentsessions/v1/common_pb.ts";
 import type { EndState, NewEvent, RecordedSnapshot } from "../journal/index.ts";
-import { textMessage, type Message, type ModelRequest, type ToolResult, type Usage } from "../spi/index.ts";
+import { textMessage, type Message, type ModelRequest, type ToolCall, type ToolResult, type Usage } from "../spi/index.ts";
 import type { CancelReason, ExecInvocation } from "./contract.ts";
 
 /** The version of event bodies that this host writes. */
@@ -104,6 +106,27 @@ export function textOutputEvent(stamp: EventStamp, text: string, actor: Identity
 /** USAGE: accounting, as given. */
 export function usageEvent(stamp: EventStamp, usage: Usage, actor: IdentityRef | undefined): NewEvent {
   return stamped(stamp, EventKind.EVENT_USAGE, { case: "usage", value: usage }, actor);
+}
+
+/** TOOL_CALL: the intent, with everything that is needed to drive it again. */
+export function toolCallEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined): NewEvent {
+  return stamped(stamp, EventKind.EVENT_TOOL_CALL, { case: "tool", value: call }, actor);
+}
+
+/** APPROVAL_REQUEST: a call waits for a decision. */
+export function approvalRequestEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined): NewEvent {
+  const value = create(ApprovalRequestSchema, { toolCallId: call.id, reason: `${call.tool} requires approval` });
+  return stamped(stamp, EventKind.EVENT_APPROVAL_REQUEST, { case: "approval", value }, actor);
+}
+
+/** APPROVAL_RESULT: a decision. */
+export function approvalResultEvent(
+  stamp: EventStamp,
+  decision: { readonly toolCallId: string; readonly requestSeq: Seq; readonly approved: boolean; readonly reason: string },
+  actor: IdentityRef | undefined,
+): NewEvent {
+  const value = create(ApprovalResultSchema, { ...decision, requestSeq: BigInt(decision.requestSeq) });
+  return stamped(stamp, EventKind.EVENT_APPROVAL_RESULT, { case: "approvalResult", value }, actor);
 }
 
 /** TOOL_RESULT: what a tool answered. */

@@ -11,6 +11,8 @@ export interface ControllerLimits {
   readonly turnsRunningMax: number;
   /** Appends of a turn that may be on their way before its harness has to wait. */
   readonly appendsInFlightMax: number;
+  /** Bytes of a TOOL_RESULT that a tool of the host may give; a larger one is recorded as the tool's failure. */
+  readonly toolResultBytesMax: number;
   /** How long a lease lasts without a heartbeat. */
   readonly leaseMs: number;
   /** Items that a watcher may be behind before it is served from the store again. */
@@ -29,6 +31,7 @@ export const CONTROLLER_LIMITS: ControllerLimits = {
   turnRecordsMax: 100_000,
   turnsRunningMax: 4_096,
   appendsInFlightMax: 64,
+  toolResultBytesMax: 1024 * 1024,
   leaseMs: 15_000,
   watchQueueItemsMax: 1_024,
   watchQueueBytesMax: 1024 * 1024,

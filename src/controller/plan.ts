@@ -11,6 +11,7 @@ import { servedNames, type HarnessCatalog, type HarnessEntry, type Message } fro
 import { keepsMemory } from "./compute.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { ControllerLimits } from "./limits.ts";
+import { ownApprovals } from "./open-approvals.ts";
 import { deletedError } from "./outcome.ts";
 
 /** What planning needs of its controller. */
@@ -32,7 +33,8 @@ export async function planTurn(context: PlanContext, session: SessionRow | Sessi
   const inputs = invocation.inputs.map((message, index) => recordableInput(message, `inputs[${index}]`));
   const descriptor = await harness.describe();
   if (keepsMemory(descriptor) && harness.name !== seed.harness) throw foreignMemory();
-  return { seed, invocation: { ...invocation, inputs }, harness, descriptor };
+  const continues = isRow(session) && ownApprovals(session).length > 0;
+  return { seed, invocation: { ...invocation, inputs }, harness, descriptor, continues };
 }
 
 function isRow(session: SessionRow | SessionSeed): session is SessionRow {
@@ -64,10 +66,7 @@ function overLimit(field: string, message: string): HoldfastError {
 
 function checkState(row: SessionRow, invocation: ExecInvocation): void {
   if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
-  // A fork does not inherit its parent's questions: it may not run what they are about.
-  const forkSeq = row.parent?.forkSeq ?? 0;
-  const open = (row.projection.openTurn?.approvals ?? []).filter(({ requestSeq }) => requestSeq > forkSeq);
-  if (open.length > 0 && invocation.inputs.length > 0) {
+  if (ownApprovals(row).length > 0 && invocation.inputs.length > 0) {
     throw new HoldfastError(
       "failed_precondition",
       "session: an approval call of it has no receipt yet; decide it and resume, or cancel the turn, before giving it new inputs",

@@ -12,7 +12,7 @@ import type { ExecutionId, Seq } from "../base/ids.ts";
 import { executionIdOf, seqOf } from "../base/ids.ts";
 import { EventKind, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import { endStateOf, type EndState } from "../journal/index.ts";
-import type { EventError, ExecutionStart, Message, ModelCall, ToolCall, ToolResult, Usage } from "../spi/index.ts";
+import type { ApprovalResult, EventError, ExecutionStart, Message, ModelCall, ToolCall, ToolResult, Usage } from "../spi/index.ts";
 
 /** One recorded effect. */
 export type RecordedEffect =
@@ -24,10 +24,26 @@ export type RecordedEffect =
       readonly result: RecordedCompletion | undefined;
     }
   | { readonly kind: "output"; readonly seq: Seq; readonly message: Message }
-  /** `result` is undefined when a crash came before it. */
-  | { readonly kind: "tool"; readonly seq: Seq; readonly call: ToolCall; readonly result: ToolResult | undefined }
+  | RecordedToolCall
   | { readonly kind: "report"; readonly seq: Seq; readonly result: ToolResult }
   | { readonly kind: "usage"; readonly seq: Seq; readonly usage: Usage };
+
+/** A call that the host ran, or was to run. */
+export interface RecordedToolCall {
+  readonly kind: "tool";
+  readonly seq: Seq;
+  readonly call: ToolCall;
+  /** The request for a decision; undefined for a call that needs none, and where a crash came before it. */
+  readonly approval: RecordedApproval | undefined;
+  /** Undefined when a crash, or a decision that is still to come, came before it. */
+  readonly result: { readonly seq: Seq; readonly value: ToolResult } | undefined;
+}
+
+/** A request for a decision, and the decision once there is one. */
+export interface RecordedApproval {
+  readonly requestSeq: Seq;
+  readonly decision: { readonly seq: Seq; readonly value: ApprovalResult } | undefined;
+}
 
 /** How a recorded model call went. */
 export type RecordedCompletion =
@@ -115,10 +131,17 @@ class EffectReader {
         return;
       case "tool":
         this.#calls.set(body.value.id, this.#effects.length);
-        this.#effects.push({ kind: "tool", seq, call: body.value, result: undefined });
+        this.#effects.push({ kind: "tool", seq, call: body.value, approval: undefined, result: undefined });
+        return;
+      case "approval":
+        this.#change(body.value.toolCallId, (effect) => ({ ...effect, approval: { requestSeq: seq, decision: undefined } }));
+        return;
+      case "approvalResult":
+        this.#decide(seq, body.value);
         return;
       case "result":
-        if (!this.#answer(body.value)) this.#effects.push({ kind: "report", seq, result: body.value });
+        if (!this.#change(body.value.id, (effect) => ({ ...effect, result: { seq, value: body.value } })))
+          this.#effects.push({ kind: "report", seq, result: body.value });
         return;
       case "usage":
         this.#effects.push({ kind: "usage", seq, usage: body.value });
@@ -132,12 +155,19 @@ class EffectReader {
     return this.#effects;
   }
 
-  /** Gives a tool call its result; false when no call of this turn has that id. */
-  #answer(result: ToolResult): boolean {
-    const index = this.#calls.get(result.id);
+  #decide(seq: Seq, decision: ApprovalResult): void {
+    this.#change(decision.toolCallId, (effect) => {
+      if (effect.approval === undefined || BigInt(effect.approval.requestSeq) !== decision.requestSeq) return effect;
+      return { ...effect, approval: { ...effect.approval, decision: { seq, value: decision } } };
+    });
+  }
+
+  /** Changes what is known of a tool call; false when no call of this turn has that id. */
+  #change(id: string, change: (effect: RecordedToolCall) => RecordedToolCall): boolean {
+    const index = this.#calls.get(id);
     const effect = index === undefined ? undefined : this.#effects[index];
     if (index === undefined || effect?.kind !== "tool") return false;
-    this.#effects[index] = { ...effect, result };
+    this.#effects[index] = change(effect);
     return true;
   }
 

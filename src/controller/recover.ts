@@ -13,7 +13,7 @@ import type { Digest } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
-import type { HarnessCatalog, HarnessDescriptor, HarnessEntry } from "../spi/index.ts";
+import { Mediation, type HarnessCatalog, type HarnessDescriptor, type HarnessEntry, type ToolExecutor } from "../spi/index.ts";
 import type { ExecInvocation } from "./contract.ts";
 import { readTurn, type RecordedTurn, repeatedStartError, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
 import { isMintedAfter } from "./minted-id.ts";
@@ -33,6 +33,8 @@ export interface RecoveryContext {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly digest: Digest;
+  /** Undefined on a host that runs no tools. */
+  readonly tools: ToolExecutor | undefined;
 }
 
 /** Plans the recovery of `row`'s open turn. Writes nothing. Throws FAILED_PRECONDITION when the turn may not go on here. */
@@ -42,6 +44,7 @@ export async function planRecovery(context: RecoveryContext, row: SessionRow, op
   await refuseRepeatedStart(context.journal, row, turn);
   const { harness, descriptor } = await recordedHarness(context.harnesses, row, turn);
   if (turn.start === undefined) refuseUnfinishedLegacy(turn);
+  refuseUnservedTools(turn, context.tools);
   return {
     turn,
     executionId: turn.executionId === "" ? legacyToken(row, turn, context.digest) : turn.executionId,
@@ -57,6 +60,12 @@ export async function planRecovery(context: RecoveryContext, row: SessionRow, op
     harness,
     descriptor,
   };
+}
+
+/** The session's open turn as its records tell it; undefined where none is open. */
+export async function openTurnOf(journal: JournalStore, row: SessionRow): Promise<RecordedTurn | undefined> {
+  const open = row.projection.openTurn;
+  return open === undefined ? undefined : readTurn(await openRecords(journal, row, open));
 }
 
 /** The open turn's records. In a journal without markers it goes on from the last INPUT. */
@@ -132,6 +141,20 @@ function refuseInheritedEffects(row: SessionRow, turn: RecordedTurn): void {
     throw new HoldfastError(
       "failed_precondition",
       `session: its open turn has a tool call of its parent's at seq ${inherited.seq}, which a fork may not run; start a new turn`,
+    );
+  }
+}
+
+/** A call that is to be driven needs its tool; without it the turn stays as it is, and so does a decision on it. */
+function refuseUnservedTools(turn: RecordedTurn, tools: ToolExecutor | undefined): void {
+  for (const effect of turn.effects) {
+    if (effect.kind !== "tool" || effect.result !== undefined) continue;
+    const { call, approval, seq } = effect;
+    if (call.mediation === Mediation.REQUIRES_APPROVAL && approval?.decision?.value.approved !== true) continue;
+    if (tools?.find(call.tool) !== undefined) continue;
+    throw new HoldfastError(
+      "failed_precondition",
+      `session: the tool of its call at seq ${seq} is not served by this host; start the host with it`,
     );
   }
 }

@@ -12,11 +12,12 @@ import { executionIdOf, type ExecutionId, type Seq, type SessionUid } from "../b
 import type { Ports } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { endStateOf, type EndState, type JournalStore, type SessionRow } from "../journal/index.ts";
-import { HarnessFailure, type Harness, type HarnessCatalog, type ModelProvider, type Start } from "../spi/index.ts";
+import { HarnessFailure, type Harness, type HarnessCatalog, type ModelProvider, type Start, type ToolExecutor } from "../spi/index.ts";
 import { DeltaHub } from "./deltas.ts";
 import { DivergenceError, type Divergence } from "./divergence.ts";
 import { recordable } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
+import { HostTools } from "./host-tools.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
 import { MessageOrigins } from "./request-sketch.ts";
@@ -31,6 +32,11 @@ export interface ReplayContext {
   readonly ports: Ports;
   /** Whether this host mints tokens; a replay gives a harness one that is good for nothing. */
   readonly canMintTokens?: boolean | undefined;
+  /**
+   * The host's tools, so that a call which was refused when it was live is refused again. None is run. Absent: whatever is not recorded
+   * diverges.
+   */
+  readonly tools?: Pick<ToolExecutor, "find" | "check"> | undefined;
 }
 
 /** What a harness gets in a replay that asks for a token. */
@@ -226,6 +232,11 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
   };
   const pen: Pen = { session: request.row.seed.uid, issuedSeq: turn.lastSeq, commit: nothing, issue: nothing };
   return new TurnSink({
+    executor: context.tools,
+    tools: new HostTools(undefined, context.journal, request.row.seed.uid),
+    isReplay: true,
+    mayPark: true,
+    resultBytesMax: Number.POSITIVE_INFINITY,
     executionId: turn.executionId,
     tape,
     journal: pen,

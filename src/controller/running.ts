@@ -3,7 +3,7 @@
 import { HoldfastError } from "../base/errors.ts";
 import type { HostId, SessionUid } from "../base/ids.ts";
 import type { Clock, Log, Timer } from "../base/ports.ts";
-import type { JournalStore } from "../journal/index.ts";
+import type { JournalStore, SessionRow } from "../journal/index.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { Turn } from "./turn.ts";
 
@@ -43,6 +43,14 @@ export class RunningTurns {
   /** Whether the session's seat is taken, be its start durable or not. */
   has(session: SessionUid): boolean {
     return this.#turns.has(session);
+  }
+
+  /**
+   * Whether somebody runs the session's turn. A lease of this host's own without a turn here is what a failed write left behind: it runs
+   * out by itself, and until then it keeps nobody here from going on.
+   */
+  isRunning(row: SessionRow): boolean {
+    return this.has(row.seed.uid) || (row.holder !== undefined && row.holder !== this.#context.hostId);
   }
 
   /** How many seats are taken. */

@@ -16,31 +16,37 @@ import { clone, create, toBinary } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { encodeEvent, inputHash, normaliseToolCall, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
-import { MessageSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
 import { ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
-import { RECORD_BYTES_MAX, type NewEvent } from "../journal/index.ts";
-import type {
-  CallOptions,
-  EventSink,
-  IdentityRef,
-  ModelCatalog,
-  ModelChunk,
-  ModelFacts,
-  ModelRequest,
-  ModelResponse,
-  ToolCall,
-  ToolResult,
-  Usage,
+import type { NewEvent, Receipt } from "../journal/index.ts";
+import {
+  ApprovalParkedError,
+  type CallOptions,
+  type EventSink,
+  type IdentityRef,
+  type ModelCatalog,
+  type ModelChunk,
+  type ModelFacts,
+  type ModelRequest,
+  type ModelResponse,
+  type ToolCall,
+  type ToolCallOptions,
+  type ToolExecutor,
+  type ToolResult,
+  type Usage,
 } from "../spi/index.ts";
 import type { DeltaHub } from "./deltas.ts";
 import { errorEvent, modelCallEvent, outputEvent, textOutputEvent, toolResultEvent, usageEvent, type EventStamp } from "./events.ts";
-import type { Gate } from "./gate.ts";
+import { type Gate, turnOverError } from "./gate.ts";
+import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
+import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import type { Tape } from "./tape.ts";
+import { ToolCalls } from "./tool-calls.ts";
 
 /** What a sink records with. */
 export interface Pen {
@@ -48,9 +54,9 @@ export interface Pen {
   /** The last seq that was handed out; the next record has the one after it. */
   readonly issuedSeq: Seq;
   /** Appends and resolves once the records are durable. */
-  commit(events: readonly NewEvent[]): Promise<unknown>;
+  commit(events: readonly NewEvent[], options?: { readonly receipts?: readonly Receipt[] }): Promise<unknown>;
   /** Appends without waiting: what is recorded next commits with these records or after them. */
-  issue(events: readonly NewEvent[]): Promise<void>;
+  issue(events: readonly NewEvent[], options?: { readonly receipts?: readonly Receipt[] }): Promise<void>;
 }
 
 /** What a sink needs of its turn. */
@@ -62,6 +68,15 @@ export interface SinkContext {
   readonly journal: Pen;
   readonly gate: Gate;
   readonly models: ModelCatalog;
+  /** Finds and runs tools; in a replay it only says what may be asked. Undefined on a host without tools. */
+  readonly executor: Pick<ToolExecutor, "find" | "check"> | undefined;
+  readonly tools: HostTools;
+  /** A replay runs no tool; where the record ends, nothing comes. */
+  readonly isReplay: boolean;
+  /** Whether the harness may wait for an approval: it keeps nothing in memory. */
+  readonly mayPark: boolean;
+  /** The largest TOOL_RESULT that is recorded of a tool, in bytes. */
+  readonly resultBytesMax: number;
   /** Absent in a replay, which records nothing. */
   readonly sketcher: RequestSketcher | undefined;
   readonly origins: MessageOrigins;
@@ -85,6 +100,7 @@ export class TurnSink implements EventSink {
   readonly #context: SinkContext;
   readonly #stamp: EventStamp;
   readonly #lane = new Lane();
+  readonly #tools: ToolCalls;
   #recordedFault: HoldfastError | undefined;
   #unanswered: boolean;
 
@@ -92,6 +108,7 @@ export class TurnSink implements EventSink {
     this.#context = context;
     this.#unanswered = context.tape.endsUnanswered;
     this.#stamp = { executionId: context.executionId, clock: context.ports.clock };
+    this.#tools = new ToolCalls(context, this.#stamp, this.#lane, (options) => this.#enter(options));
   }
 
   /** The last fault that this sink recorded as ERROR, so that it is not recorded again when the harness lets it pass. */
@@ -108,11 +125,11 @@ export class TurnSink implements EventSink {
   }
 
   model(request: ModelRequest, options: CallOptions = {}): Promise<ModelResponse> {
-    return this.#lane.run(() => this.#model(request, options));
+    return this.#run(() => this.#model(request, options));
   }
 
   output(text: string, options: CallOptions = {}): Promise<void> {
-    return this.#lane.run(async () => {
+    return this.#run(async () => {
       this.#enter(options);
       if (!text.isWellFormed()) throw invalidArgument("output", "must have no lone surrogates");
       const event = textOutputEvent(this.#stamp, text, this.#context.principal);
@@ -122,22 +139,18 @@ export class TurnSink implements EventSink {
     });
   }
 
-  toolCall(call: ToolCall, options: CallOptions = {}): Promise<ToolResult> {
-    return this.#lane.run(async () => {
-      this.#enter(options);
-      const recorded = this.#context.tape.tool(normaliseToolCall(call));
-      if (recorded?.result !== undefined) return clone(ToolResultSchema, recorded.result);
-      throw new HoldfastError("failed_precondition", `tool: ${refusedTool(call)}`);
-    });
+  toolCall(call: ToolCall, options: ToolCallOptions = {}): Promise<ToolResult> {
+    return this.#tools.call(call, options);
   }
 
   report(result: ToolResult, options: CallOptions = {}): Promise<void> {
-    return this.#lane.run(async () => {
+    return this.#run(async () => {
       this.#enter(options);
       if (result.id === "") throw invalidArgument("result.id", "must be the id of the call that it answers");
       if (result.approvalRequestSeq !== 0n || result.approvalDecisionSeq !== 0n) {
         throw invalidArgument("result", "must leave approval_request_seq and approval_decision_seq to the host");
       }
+      if (this.#tools.has(result.id)) throw invalidArgument("result.id", "must not be that of a call which the host runs");
       const normal = normaliseToolResult(result);
       const event = toolResultEvent(this.#stamp, normal, this.#context.principal);
       refuseOversize("result", event);
@@ -147,7 +160,7 @@ export class TurnSink implements EventSink {
   }
 
   usage(usage: Usage, options: CallOptions = {}): Promise<void> {
-    return this.#lane.run(async () => {
+    return this.#run(async () => {
       this.#enter(options);
       const event = usageEvent(this.#stamp, usage, this.#context.principal);
       const { body } = event.event;
@@ -156,10 +169,23 @@ export class TurnSink implements EventSink {
     });
   }
 
-  /** Every effect passes here first: the turn is running, its tape has not diverged, the harness has not given up. */
+  /** The mediated tool calls of the turn. */
+  get tools(): ToolCalls {
+    return this.#tools;
+  }
+
+  #run<T>(effect: () => Promise<T>): Promise<T> {
+    this.#tools.closeGroup();
+    return this.#lane.run(effect);
+  }
+
+  /** Every effect passes here first: the turn runs and is not parked, its tape has not diverged, the harness has not given up. */
   #enter(options: CallOptions): void {
     this.#context.gate.pass();
     this.#context.tape.pass();
+    const [park] = this.#tools.parks;
+    if (park !== undefined) throw new ApprovalParkedError(park);
+    if (this.#tools.isLeft) throw turnOverError();
     options.signal?.throwIfAborted();
   }
 
@@ -170,6 +196,8 @@ export class TurnSink implements EventSink {
 
   async #model(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
     const { ports, tape, journal, sketcher } = this.#context;
+    // Nothing may come between a MODEL_CALL and its OUTPUT.
+    if (this.#tools.isBusy) await this.#tools.settled();
     this.#enter(options);
     if (request.model === "") throw invalidArgument("model", "must name a model");
     const hash = inputHash(request, ports.digest);
@@ -284,31 +312,8 @@ function eitherSignal(own: AbortSignal, other: AbortSignal | undefined): AbortSi
   return other === undefined || other === own ? own : AbortSignal.any([own, other]);
 }
 
-/** What a record needs beside its event: hashes, seq and fence. */
-const RECORD_OVERHEAD_BYTES = 256;
-
-/** Throws RESOURCE_EXHAUSTED for an event that no record can hold, before anything of it is written. */
-function refuseOversize(field: string, { event }: NewEvent): void {
-  const bytes = encodeEvent(event).length + RECORD_OVERHEAD_BYTES;
-  if (bytes > RECORD_BYTES_MAX) {
-    throw new HoldfastError(
-      "resource_exhausted",
-      `${field}: takes about ${bytes} bytes as a record; at most ${RECORD_BYTES_MAX} are allowed`,
-      {
-        field,
-      },
-    );
-  }
-}
-
 function nextSeqOf(journal: Pen): Seq {
   return (journal.issuedSeq + 1) as Seq;
-}
-
-function refusedTool(call: ToolCall): string {
-  return call.id === "" || call.idempotencyKey === ""
-    ? "a mediated call needs an id and an idempotency key"
-    : "this host has no tool executor, so it runs no mediated tools";
 }
 
 function encodedFacts(facts: ModelFacts): Uint8Array {

@@ -2,6 +2,7 @@
 
 import { toHoldfastError } from "../base/errors.ts";
 import type { Log } from "../base/ports.ts";
+import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
 import type { Controller } from "./contract.ts";
 
@@ -48,9 +49,10 @@ export async function resumeInterrupted(options: StartupOptions): Promise<Startu
   return report;
 }
 
-function waits(row: SessionRow): boolean {
-  const turn = row.projection.openTurn;
-  return turn === undefined || turn.failed || turn.approvals.length > 0;
+/** A parked turn is cold and waits for a Resume, decided or not; one that is not cold was going on, or was about to park. */
+function waits({ projection }: SessionRow): boolean {
+  const { openTurn: turn, computeState } = projection;
+  return turn === undefined || turn.failed || (turn.approvals.length > 0 && computeState === ComputeState.COMPUTE_COLD);
 }
 
 async function resumeOne({ controller, log }: StartupOptions, row: SessionRow): Promise<"resumed" | "refused"> {

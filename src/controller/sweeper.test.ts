@@ -42,6 +42,7 @@ function withReclaim(journal: JournalStore, reclaim: JournalStore["reclaim"]): J
     append: (request, options) => journal.append(request, options),
     read: (request) => journal.read(request),
     readAsides: (request) => journal.readAsides(request),
+    receipts: (session, query) => journal.receipts(session, query),
     reclaim,
     adopt: (request, options) => journal.adopt(request, options),
     complete: (sessions, options) => journal.complete(sessions, options),

@@ -37,6 +37,8 @@ export class Tape {
   readonly #atEnd: TapeOptions["atEnd"];
   readonly #lastSeq: Seq;
   readonly #onPlayed: () => void;
+  /** Whoever waits for the tape to come to a seq, the earliest first. */
+  readonly #waiting: { readonly seq: Seq; readonly resolve: () => void }[] = [];
   #next = 0;
   #divergence: DivergenceError | undefined;
   #stopped: HoldfastError | undefined;
@@ -105,6 +107,26 @@ export class Tape {
     return effect;
   }
 
+  /** Whether this very call is what is recorded next, so that it is taken as it is and not looked at again. */
+  expectsTool(call: ToolCall): boolean {
+    const effect = this.#effects[this.#next];
+    return effect?.kind === "tool" && equals(ToolCallSchema, effect.call, call);
+  }
+
+  /** Recorded tool calls without a result, in order, asked for or not. */
+  get openCalls(): readonly EffectOf<"tool">[] {
+    return this.#effects.filter((effect) => effect.kind === "tool" && effect.result === undefined) as EffectOf<"tool">[];
+  }
+
+  /**
+   * Resolves once everything that is recorded before `seq` was asked for, or nothing more will be served: results of calls that ran at
+   * once are served in the order in which they came.
+   */
+  async reached(seq: Seq): Promise<void> {
+    if (this.#isReached(seq)) return;
+    await new Promise<void>((resolve) => this.#waiting.push({ seq, resolve }));
+  }
+
   /** Whether this report is recorded here; false where the tape has ended. */
   report(result: ToolResult): boolean {
     const asked: AskedEffect = { kind: "report", id: result.id };
@@ -138,6 +160,7 @@ export class Tape {
   /** Stops the tape where its turn was stopped; the error that everything gets from there on. */
   stop(): HoldfastError {
     this.#stopped ??= new HoldfastError("cancelled", "turn: it was stopped here when it was recorded");
+    this.#release();
     return this.#stopped;
   }
 
@@ -159,12 +182,25 @@ export class Tape {
       throw this.#diverge(effect, asked, `the harness asks for ${wordOf(kind)} where ${wordOf(effect.kind)} is recorded`);
     }
     this.#next += 1;
+    this.#release();
     if (this.played) this.#onPlayed();
     return effect;
   }
 
+  #isReached(seq: Seq): boolean {
+    const effect = this.#effects[this.#next];
+    return effect === undefined || effect.seq > seq || this.#divergence !== undefined || this.#stopped !== undefined;
+  }
+
+  #release(): void {
+    if (this.#waiting.length === 0) return;
+    this.#waiting.sort((left, right) => left.seq - right.seq);
+    while (this.#waiting.length > 0 && this.#isReached(this.#waiting[0]!.seq)) this.#waiting.shift()!.resolve();
+  }
+
   #diverge(recorded: RecordedEffect | undefined, asked: AskedEffect | undefined, reason: string): DivergenceError {
     this.#divergence ??= new DivergenceError({ seq: recorded?.seq ?? this.#lastSeq, recorded, asked, reason });
+    this.#release();
     return this.#divergence;
   }
 }

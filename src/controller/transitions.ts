@@ -10,12 +10,16 @@ import { HoldfastError } from "../base/errors.ts";
 import type { Fence, HostId, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
-import type { ComputeChange, JournalStore, NewEvent, SessionRow } from "../journal/index.ts";
+import type { ComputeChange, JournalStore, NewEvent, Receipt, SessionRow } from "../journal/index.ts";
 import type { HarnessCatalog, IdentityRef, SuspendedSession } from "../spi/index.ts";
+import { closingOf } from "./closing.ts";
 import { computeToRestore, journalAlone } from "./compute.ts";
 import type { CancelReason } from "./contract.ts";
 import { cancelEvent, deleteEvent, endEvent, suspendEvent } from "./events.ts";
+import { HostTools } from "./host-tools.ts";
 import { appendedOrThrow, deletedError } from "./outcome.ts";
+import type { RecordedToolCall } from "./recorded-turn.ts";
+import { openTurnOf } from "./recover.ts";
 import type { RunningTurns } from "./running.ts";
 import type { Turn } from "./turn.ts";
 
@@ -29,6 +33,12 @@ export interface TransitionContext {
   readonly running: RunningTurns;
   readonly hostId: HostId;
   readonly clock: Clock;
+}
+
+/** What a transition appends. */
+interface Ending {
+  readonly events: readonly NewEvent[];
+  readonly receipts?: readonly Receipt[] | undefined;
 }
 
 type StepResult = "done" | "unchanged" | "again";
@@ -60,7 +70,7 @@ export class Transitions {
       // append below takes the session from the one, and is refused by the head for the other.
       const runsHere = turn !== undefined && (open.executionId === "" || open.executionId === turn.executionId);
       if (runsHere) return cancelHere(turn, reason);
-      return this.#append(row, closingEvents(row, reason, row.seed.identity, this.#context.clock), { takeOver: true });
+      return this.#append(row, await this.#closing(row, reason), { takeOver: true });
     });
   }
 
@@ -74,8 +84,8 @@ export class Transitions {
         return "again";
       }
       const { clock } = this.#context;
-      const events = [...closingEvents(row, "USER", row.seed.identity, clock), deleteEvent(clock, actor)];
-      return this.#append(row, events, { takeOver: true });
+      const { events, receipts } = await this.#closing(row, "USER");
+      return this.#append(row, { events: [...events, deleteEvent(clock, actor)], receipts }, { takeOver: true });
     });
     await this.#context.harnesses.find(deleted.seed.harness)?.release(session);
     return deleted;
@@ -94,7 +104,7 @@ export class Transitions {
       if (!isIdle || computeState !== ComputeState.COMPUTE_LIVE || entry === undefined || keep !== row.fence) return "unchanged";
       if (this.#context.running.has(session)) return "unchanged";
       const { compute } = await entry.suspend({ sessionUid: session, kind: "local", compute: computeToRestore(row) });
-      return this.#append(row, [], { takeOver: false, keep, compute: { state: ComputeState.COMPUTE_WARM, ref: compute } });
+      return this.#append(row, { events: [] }, { takeOver: false, keep, compute: { state: ComputeState.COMPUTE_WARM, ref: compute } });
     });
   }
 
@@ -103,9 +113,9 @@ export class Transitions {
     return this.#transition(session, async (row) => {
       if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
       if (row.projection.computeState === ComputeState.COMPUTE_COLD) return "unchanged";
-      if (row.holder !== undefined || this.#context.running.has(session)) throw runningError();
+      if (this.#context.running.isRunning(row)) throw runningError();
       const { snapshot, compute } = await this.#captured(row);
-      return this.#append(row, [suspendEvent(this.#context.clock, snapshot, actor)], { takeOver: false, compute: { ref: compute } });
+      return this.#append(row, { events: [suspendEvent(this.#context.clock, snapshot, actor)] }, { takeOver: false, compute: { ref: compute } });
     });
   }
 
@@ -116,8 +126,25 @@ export class Transitions {
     return entry.suspend({ sessionUid: row.seed.uid, kind: "external", compute: computeToRestore(row) });
   }
 
+  /**
+   * What ends the open turn, in one append: results for its calls that have none (what nobody decided is denied), CANCEL and END; nothing
+   * where none is open. Calls of a parent's stay as they are.
+   */
+  async #closing(row: SessionRow, reason: CancelReason): Promise<Ending> {
+    const open = row.projection.openTurn;
+    if (open === undefined) return { events: [] };
+    const { clock, journal } = this.#context;
+    const actor = row.seed.identity;
+    const stamp = { executionId: open.executionId, clock };
+    const tools = new HostTools(undefined, journal, row.seed.uid);
+    const unanswered = await unansweredCalls(journal, row);
+    const afterSeq = () => row.projection.lastSeq;
+    const { events, receipts } = await closingOf(unanswered, { stamp, tools, actor, afterSeq, why: "was cancelled" });
+    return { events: [...events, cancelEvent(stamp, reason, actor), endEvent(stamp, "CANCELED", undefined, actor)], receipts };
+  }
+
   /** One append onto the row that was read, under a fence of its own and without a lease. */
-  async #append(row: SessionRow, events: readonly NewEvent[], options: TransitionAppend): Promise<StepResult> {
+  async #append(row: SessionRow, { events, receipts }: Ending, options: TransitionAppend): Promise<StepResult> {
     const { journal, hostId } = this.#context;
     const { takeOver, keep, compute } = options;
     const outcome = await journal.append({
@@ -126,6 +153,7 @@ export class Transitions {
       writer: { kind: "claim", holder: hostId, leaseMs: 0, keep, takeOver },
       events,
       compute,
+      receipts,
     });
     const isRaced = outcome.kind === "conflict" || outcome.kind === "deleted" || (keep !== undefined && outcome.kind === "fenced");
     if (isRaced) return "again";
@@ -152,12 +180,18 @@ export async function rowOf(journal: JournalStore, session: SessionUid): Promise
   return row;
 }
 
-/** CANCEL and END for an open turn; nothing where none is open. */
-function closingEvents(row: SessionRow, reason: CancelReason, actor: IdentityRef | undefined, clock: Clock): readonly NewEvent[] {
-  const open = row.projection.openTurn;
-  if (open === undefined) return [];
-  const stamp = { executionId: open.executionId, clock };
-  return [cancelEvent(stamp, reason, actor), endEvent(stamp, "CANCELED", undefined, actor)];
+/** The session's own calls without a result. A turn whose records contradict themselves can be cancelled all the same. */
+async function unansweredCalls(journal: JournalStore, row: SessionRow): Promise<readonly RecordedToolCall[]> {
+  const forkSeq = row.parent?.forkSeq ?? 0;
+  try {
+    const turn = await openTurnOf(journal, row);
+    return (turn?.effects ?? [])
+      .filter((effect) => effect.kind === "tool")
+      .filter(({ seq, result }) => seq > forkSeq && result === undefined);
+  } catch (error) {
+    if (error instanceof HoldfastError && error.code === "failed_precondition") return [];
+    throw error;
+  }
 }
 
 /** A turn that was interrupted instead, by its harness or by losing its session, is open still: what becomes of it is decided anew. */

@@ -2,10 +2,11 @@ import { describe, expect, it } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, SILENT_LOG } from "../base/index.ts";
 import { MessageSchema, PartSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { RECORD_BYTES_MAX } from "../journal/index.ts";
+import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
+import { RECORD_BYTES_MAX, type AppendRequest } from "../journal/index.ts";
 import { Mediation, HarnessFailure, textMessage, type EventSink, type Harness, type ModelChunk } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { answering, seededPorts, silent, testHarness, TestHost, TestModel, type TestHostOptions } from "../testing/index.ts";
+import { answering, DyingStore, seededPorts, silent, testHarness, TestHost, TestModel, type TestHostOptions } from "../testing/index.ts";
 
 function newHost(options: Partial<TestHostOptions> & { readonly harness: Harness }): TestHost {
   const ports = seededPorts();
@@ -163,6 +164,33 @@ describe("a turn that goes wrong", () => {
     const session = await host.createSession();
     expect(await (await host.begin(session, [])).outcome).toMatchObject({ error: { code: "failed_precondition" } });
     expect(await host.story(session)).toEqual(["EXECUTION_START", "ERROR 9"]);
+  });
+
+  it("is resumed, or suspended, at once by the host whose own write failed: the lease that is left is nobody's", async () => {
+    const ports = seededPorts();
+    const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
+    let isFull = false;
+    const flaky = {
+      ...new DyingStore(journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),
+      append: async (request: AppendRequest) => {
+        // The output is refused, and so is giving the lease back.
+        if (request.writer.kind !== "claim" && isFull) throw new HoldfastError("resource_exhausted", "journal: the disk is full");
+        return journal.append(request);
+      },
+    };
+    await using host = newHost({ harness: testHarness(async (_, sink) => sink.output("x")), ports, journal: flaky });
+    const interrupted = async () => {
+      const session = await host.createSession();
+      isFull = true;
+      expect(await (await host.begin(session, [])).outcome).toMatchObject({ kind: "interrupted" });
+      expect((await journal.get(session))?.holder).toBeDefined();
+      isFull = false;
+      return session;
+    };
+    const { turn } = await host.controller.resume(await interrupted(), undefined);
+    expect(await turn?.outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    const row = await host.controller.suspend(await interrupted(), undefined);
+    expect(row.projection.computeState).toBe(ComputeState.COMPUTE_COLD);
   });
 
   it("gives up on a turn that outgrows its record limit, whatever the harness catches", async () => {

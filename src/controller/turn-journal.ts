@@ -10,7 +10,7 @@
 import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
-import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Writer } from "../journal/index.ts";
+import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt, Writer } from "../journal/index.ts";
 import { ComputeState, type ComputeRef } from "../spi/index.ts";
 import { appendedOrThrow } from "./outcome.ts";
 
@@ -19,6 +19,16 @@ export interface TurnPosition {
   readonly session: SessionUid;
   readonly fence: Fence;
   readonly lastSeq: Seq;
+}
+
+/** What goes with an append. */
+export interface CommitOptions {
+  /** Receipts that become durable with it. */
+  readonly receipts?: readonly Receipt[] | undefined;
+  /** It is the turn's last: the lease is given back. */
+  readonly release?: boolean | undefined;
+  /** What the row tells of the session's compute from then on, instead of what was noted. */
+  readonly compute?: ComputeChange | undefined;
 }
 
 /** Writes the records of one turn. */
@@ -64,17 +74,18 @@ export class TurnJournal {
   }
 
   /** Appends and resolves once the records are durable, with the seq of the last one. */
-  async commit(events: readonly NewEvent[], options: { readonly release?: boolean } = {}): Promise<Seq> {
-    return this.#issue(events, options.release === true ? { kind: "release", fence: this.fence } : { kind: "hold", fence: this.fence });
+  async commit(events: readonly NewEvent[], options: CommitOptions = {}): Promise<Seq> {
+    const kind = options.release === true ? "release" : "hold";
+    return this.#issue(events, options, { kind, fence: this.fence });
   }
 
   /**
    * Appends without waiting for durability: whatever is recorded next commits with these records or after them. Waits only
    * when too many appends are on their way. Rejects once the turn can write no more.
    */
-  async issue(events: readonly NewEvent[]): Promise<void> {
+  async issue(events: readonly NewEvent[], options: Pick<CommitOptions, "receipts"> = {}): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
-    const durable = this.#issue(events, { kind: "hold", fence: this.fence });
+    const durable = this.#issue(events, options, { kind: "hold", fence: this.fence });
     durable.catch(() => undefined);
     if (this.#inFlight.size > this.#inFlightMax) await durable;
   }
@@ -94,14 +105,15 @@ export class TurnJournal {
     this.#fault ??= fault;
   }
 
-  async #issue(events: readonly NewEvent[], writer: Writer): Promise<Seq> {
+  async #issue(events: readonly NewEvent[], options: CommitOptions, writer: Writer): Promise<Seq> {
     if (this.#fault !== undefined) throw this.#fault;
     const expectedLastSeq = this.#issuedSeq;
     const lastSeq = (expectedLastSeq + events.length) as Seq;
     this.#issuedSeq = lastSeq;
-    const compute = this.#compute;
+    const compute = options.compute ?? this.#compute;
     this.#compute = undefined;
-    const durable = this.#append({ session: this.session, expectedLastSeq, writer, events, compute }, lastSeq);
+    const { receipts } = options;
+    const durable = this.#append({ session: this.session, expectedLastSeq, writer, events, receipts, compute }, lastSeq);
     this.#inFlight.add(durable);
     try {
       return await durable;

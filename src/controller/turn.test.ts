@@ -158,7 +158,7 @@ describe("a turn", () => {
     await (
       await host.begin(session, [])
     ).outcome;
-    expect(await host.story(session)).toEqual(["EXECUTION_START", "TOOL_RESULT", "END COMPLETED"]);
+    expect(await host.story(session)).toEqual(["EXECUTION_START", "TOOL_RESULT c1", "END COMPLETED"]);
     expect(faults.map((fault) => (fault as HoldfastError).code)).toEqual(["invalid_argument", "invalid_argument"]);
   });
 });

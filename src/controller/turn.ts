@@ -14,7 +14,10 @@ import type { Log, Ports, Timer } from "../base/ports.ts";
 import type { EndState, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
 import {
   HarnessFailure,
+  isParkUnwindOfAny,
   Mediation,
+  Resumability,
+  type ApprovalRef,
   type ComputeRef,
   type HarnessDescriptor,
   type HarnessEntry,
@@ -22,11 +25,14 @@ import {
   type Start,
   type TokenIssuer,
   type TokenMinter,
+  type ToolExecutor,
 } from "../spi/index.ts";
+import { closingOf } from "./closing.ts";
 import type { CancelReason, ExecInvocation, RunningTurn, TurnOutcome } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
-import { cancelEvent, endEvent, errorEvent, type EventStamp } from "./events.ts";
+import { cancelEvent, endEvent, errorEvent, suspendEvent, type EventStamp } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
+import { HostTools } from "./host-tools.ts";
 import { type HistoryCache, JournalHistory } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
@@ -38,6 +44,8 @@ import { TurnJournal, type TurnPosition } from "./turn-journal.ts";
 export interface TurnContext {
   readonly store: JournalStore;
   readonly models: ModelCatalog;
+  /** Undefined on a host that runs no tools. */
+  readonly executor: ToolExecutor | undefined;
   readonly deltas: DeltaHub;
   readonly history: HistoryCache;
   readonly origins: MessageOrigins;
@@ -73,8 +81,8 @@ export interface TurnStart {
 /** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
 class TurnLimitError extends HoldfastError {}
 
-/** Ends a timer's span at once where a deadline lies further away than a timer can reach. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+/** How long a deadline is waited for before the clock is looked at again: it may have been set meanwhile. */
+const DEADLINE_LOOK_MS = 5_000;
 
 /** A turn that runs on this host. */
 export class Turn implements RunningTurn {
@@ -87,10 +95,12 @@ export class Turn implements RunningTurn {
   readonly #stamp: EventStamp;
   readonly #journal: TurnJournal;
   readonly #gate = new Gate();
+  readonly #tools: HostTools;
   #phase: "running" | "ending" = "running";
   #deadline: Timer | undefined;
   #limit: TurnLimitError | undefined;
   #compute: ComputeRef | undefined;
+  #sink: TurnSink | undefined;
   #settle: (outcome: TurnOutcome) => void = () => undefined;
 
   constructor(context: TurnContext, start: TurnStart) {
@@ -102,6 +112,7 @@ export class Turn implements RunningTurn {
     this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
+    this.#tools = new HostTools(context.executor, context.store, this.session);
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
 
@@ -132,6 +143,7 @@ export class Turn implements RunningTurn {
   async #drive(): Promise<void> {
     this.#watchDeadline();
     const sink = this.#newSink();
+    this.#sink = sink;
     try {
       const { harness, compute } = await this.#start.harness.attach({
         sessionUid: this.session,
@@ -158,6 +170,15 @@ export class Turn implements RunningTurn {
     return this.outcome;
   }
 
+  /**
+   * Records a decision on a call that the turn has asked for, while the turn is on its way to park. Resolves with its seq; undefined when
+   * the turn writes no more.
+   */
+  async decide(decision: NewEvent): Promise<Seq | undefined> {
+    if (this.#phase !== "running" || this.#journal.fault !== undefined) return undefined;
+    return this.#journal.commit([decision]);
+  }
+
   /** Stops the harness and leaves the turn without END, to be resumed. */
   async interrupt(fault: HoldfastError): Promise<TurnOutcome> {
     await this.#leave(fault, async () => {
@@ -182,8 +203,13 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, ports, origins, sketcher } = this.#context;
+    const { models, deltas, ports, origins, sketcher, executor, limits } = this.#context;
     return new TurnSink({
+      executor,
+      tools: this.#tools,
+      isReplay: false,
+      mayPark: this.#start.descriptor.capabilities?.resumability === Resumability.STATELESS_REPLAY,
+      resultBytesMax: limits.toolResultBytesMax,
       executionId: this.#start.recordedId ?? this.executionId,
       tape: this.#start.tape,
       journal: this.#journal,
@@ -237,6 +263,8 @@ export class Turn implements RunningTurn {
   }
 
   async #harnessEnded(sink: TurnSink): Promise<void> {
+    if (sink.tools.isBusy) await sink.tools.leave();
+    if (sink.tools.parks.length > 0) return this.#harnessThrew(parkIgnoredError(), sink);
     if (this.#limit !== undefined) return this.#harnessThrew(this.#limit, sink);
     try {
       this.#start.tape.finish();
@@ -247,13 +275,18 @@ export class Turn implements RunningTurn {
   }
 
   async #harnessThrew(error: unknown, sink: TurnSink): Promise<void> {
+    // What runs already is not lost with its harness.
+    if (sink.tools.isBusy) await sink.tools.leave();
     if (this.#phase !== "running") return;
     if (this.#journal.fault !== undefined) return this.#stopWriting(this.#journal.fault);
-    const failure = this.#limit ?? (error instanceof HarnessFailure ? error : undefined);
+    const { parks } = sink.tools;
+    // A turn that waits for a decision has not failed for good, whatever its harness says.
+    const failure = this.#limit ?? (error instanceof HarnessFailure && parks.length === 0 ? error : undefined);
     // After a divergence nothing is recorded: what is there is true, and whatever the harness made of it is not.
     const divergence = this.#start.tape.divergence ?? (failure === undefined ? undefined : this.#unplayed());
     if (divergence !== undefined) return void (await this.interrupt(divergence));
     if (failure !== undefined) return this.#fail(failure);
+    if (parks[0] !== undefined && isParkUnwindOfAny(error, parks)) return this.#park(parks[0]);
     const fault = harnessFault(error);
     this.#logThrow(error, fault);
     const silent = (sink.recordedFault !== undefined && error === sink.recordedFault) || sink.unanswered;
@@ -261,6 +294,17 @@ export class Turn implements RunningTurn {
       const events = silent ? [] : [errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#start.seed.identity)];
       await this.#journal.commit(events, { release: true });
       return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+    });
+  }
+
+  /** The turn waits for a decision: SUSPEND, and nothing is held for it any longer. */
+  async #park(ref: ApprovalRef): Promise<void> {
+    await this.#leave(turnOverError(), async () => {
+      const { harness, seed } = this.#start;
+      const { snapshot, compute } = await harness.suspend({ sessionUid: this.session, kind: "external", compute: this.#compute });
+      const suspend = suspendEvent(this.#context.ports.clock, snapshot, seed.identity);
+      const lastSeq = await this.#journal.commit([suspend], { release: true, compute: { ref: compute } });
+      return { kind: "parked", ref, lastSeq };
     });
   }
 
@@ -308,8 +352,17 @@ export class Turn implements RunningTurn {
     before: readonly NewEvent[],
     error?: { readonly grpcCode: number; readonly description: string },
   ): Promise<TurnOutcome> {
-    const end = endEvent(this.#stamp, state, error, this.#start.seed.identity);
-    const lastSeq = await this.#journal.commit([...before, end], { release: true });
+    const actor = this.#start.seed.identity;
+    const end = endEvent(this.#stamp, state, error, actor);
+    const unanswered = this.#sink?.tools.unanswered ?? [];
+    if (unanswered.length === 0) {
+      const lastSeq = await this.#journal.commit([...before, end], { release: true });
+      return { kind: "ended", state, lastSeq };
+    }
+    const why = state === "CANCELED" ? "was cancelled" : "ended";
+    const context = { stamp: this.#stamp, tools: this.#tools, actor, afterSeq: () => this.#journal.issuedSeq, why };
+    const { events, receipts } = await closingOf(unanswered, context);
+    const lastSeq = await this.#journal.commit([...events, ...before, end], { release: true, receipts });
     return { kind: "ended", state, lastSeq };
   }
 
@@ -333,7 +386,7 @@ export class Turn implements RunningTurn {
     if (deadlineMs === undefined) return;
     const { clock } = this.#context.ports;
     const leftMs = Math.max(0, deadlineMs - clock.nowMs());
-    this.#deadline = clock.after(Math.min(leftMs, TIMER_MS_MAX), () => {
+    this.#deadline = clock.after(Math.min(leftMs, DEADLINE_LOOK_MS), () => {
       if (clock.nowMs() < deadlineMs) this.#watchDeadline();
       else void this.cancel("TIMEOUT");
     });
@@ -366,6 +419,11 @@ function firstFrame(error: Error): string | undefined {
   const messageAt = stack.indexOf(message);
   const frames = messageAt < 0 ? "" : stack.slice(messageAt + message.length);
   return /^ {4}at (.*)$/m.exec(frames)?.[1];
+}
+
+/** A harness that goes on after it was told to park. */
+function parkIgnoredError(): HoldfastError {
+  return new HoldfastError("failed_precondition", "harness: it ended although its turn waits for a decision; it must let the park pass");
 }
 
 function harnessFault(error: unknown): HoldfastError {

@@ -10,6 +10,7 @@
 import { SEQ_NONE, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
 import { segmentsOf, type OriginOf } from "./lineage.ts";
+import type { Receipt } from "./receipt.ts";
 import { sharedSeq } from "./reclaim.ts";
 import type { StoredRecord } from "./record.ts";
 import { isLive, readableSeq, type SessionState } from "./session-state.ts";
@@ -58,6 +59,12 @@ export interface DraftCut {
   readonly aboveSeq: Seq;
 }
 
+/** A receipt that a draft writes, and whose it is. */
+export interface DraftReceipt {
+  readonly key: number;
+  readonly receipt: Receipt;
+}
+
 /** One commit of one session, for its watchers. */
 export interface DraftNotice {
   readonly session: SessionUid;
@@ -79,6 +86,7 @@ export class DraftWork {
   readonly records: DraftRecord[] = [];
   /** To be made after the records were added. */
   readonly cuts: DraftCut[] = [];
+  readonly receipts: DraftReceipt[] = [];
   readonly notices: DraftNotice[] = [];
   /** The bytes of `records`. */
   bytes = 0;
@@ -101,7 +109,7 @@ export class DraftWork {
 
   /** Whether anything must be written. A lease alone need not be. */
   get isEmpty(): boolean {
-    if (this.records.length > 0) return false;
+    if (this.records.length > 0 || this.receipts.length > 0) return false;
     for (const { before, after } of this.#changes.values()) if (before?.version !== after.version) return false;
     return true;
   }

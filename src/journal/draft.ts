@@ -57,6 +57,7 @@ export class Draft extends DraftWork {
       advanced.state,
     );
     this.put(state, advanced.state, advanced.records);
+    for (const receipt of request.receipts ?? []) this.receipts.push({ key: state.key, receipt });
     return { kind: "appended", records: advanced.records, fence: admitted.fence, projection: advanced.state.projection };
   }
 

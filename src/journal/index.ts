@@ -12,6 +12,7 @@ export * from "./listing.ts";
 export * from "./paging.ts";
 export * from "./projection.ts";
 export * from "./projection-at.ts";
+export * from "./receipt.ts";
 export * from "./reclaim.ts";
 export * from "./record.ts";
 export * from "./seal.ts";

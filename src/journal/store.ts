@@ -16,6 +16,7 @@ import type { IdentityRef, Origin } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ComputeRef, ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { Projection } from "./projection.ts";
 import type { Head, NewEvent, SealedRecord, StoredRecord } from "./record.ts";
+import type { Receipt, ReceiptQuery } from "./receipt.ts";
 import type { ChainFault } from "./verify.ts";
 
 /** Options of every asynchronous call. */
@@ -98,6 +99,8 @@ export interface AppendRequest {
   /** In order; empty for a change of lease or compute alone. */
   readonly events: readonly NewEvent[];
   readonly compute?: ComputeChange | undefined;
+  /** Receipts that this append writes, each in the place of the one under its key. */
+  readonly receipts?: readonly Receipt[] | undefined;
 }
 
 export type AppendOutcome =
@@ -273,6 +276,8 @@ export interface JournalStore extends AsyncDisposable {
   read(request: ReadRequest): AsyncIterable<readonly StoredRecord[]>;
   /** What was kept beside records of the range, by seq. */
   readAsides(request: ReadRequest): Promise<ReadonlyMap<Seq, Uint8Array>>;
+  /** The session's own receipts that `query` asks for; none for an unknown session. */
+  receipts(session: SessionUid, query?: ReceiptQuery): Promise<readonly Receipt[]>;
   /**
    * Removes storage of a deleted session (or of an incomplete one): all of it, but for the prefix that its children share. A child that
    * was reclaimed itself shares what its own children need. One call removes a bounded number of records from the end, in one

@@ -34,13 +34,20 @@ export class ApprovalParkedError extends Error {
  * is an ApprovalParkedError for that request. An independent failure anywhere in the tree makes it false.
  */
 export function isParkUnwind(error: unknown, ref: ApprovalRef): boolean {
-  if (error instanceof ApprovalParkedError) {
-    return error.ref.executionId === ref.executionId && error.ref.toolCallId === ref.toolCallId && error.ref.requestSeq === ref.requestSeq;
-  }
+  return isParkUnwindOfAny(error, [ref]);
+}
+
+/** The same for a turn that parks at several requests at once: every leaf is an ApprovalParkedError for one of them. */
+export function isParkUnwindOfAny(error: unknown, refs: readonly ApprovalRef[]): boolean {
+  if (error instanceof ApprovalParkedError) return refs.some((ref) => isSameRequest(error.ref, ref));
   if (error instanceof AggregateError) {
-    return error.errors.length > 0 && error.errors.every((inner) => isParkUnwind(inner, ref));
+    return error.errors.length > 0 && error.errors.every((inner) => isParkUnwindOfAny(inner, refs));
   }
-  return error instanceof Error && error.cause !== undefined && isParkUnwind(error.cause, ref);
+  return error instanceof Error && error.cause !== undefined && isParkUnwindOfAny(error.cause, refs);
+}
+
+function isSameRequest(left: ApprovalRef, right: ApprovalRef): boolean {
+  return left.executionId === right.executionId && left.toolCallId === right.toolCallId && left.requestSeq === right.requestSeq;
 }
 
 /** The snapshot that a fork was to clone is no longer the one the parent holds; retry the fork at the parent's new head. */

@@ -9,13 +9,19 @@
  */
 
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
-import type { Event, HarnessDescriptor, IdentityRef, Message, ToolCall, ToolResult, Usage } from "./wire.ts";
+import type { ApprovalResult, Event, HarnessDescriptor, IdentityRef, Message, ToolCall, ToolResult, Usage } from "./wire.ts";
 import type { ModelRequest, ModelResponse } from "./model.ts";
 
 /** Options of every asynchronous call. */
 export interface CallOptions {
   /** Cancels the call; the promise then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of a tool call. */
+export interface ToolCallOptions extends CallOptions {
+  /** Told of the decision on a call that needed approval, before the call resolves with its receipt. */
+  readonly onDecision?: ((decision: ApprovalResult) => void) | undefined;
 }
 
 /** An agent: one object drives any number of turns of any number of sessions. */
@@ -85,10 +91,12 @@ export interface EventSink {
   /** Records text that the harness itself produced as one OUTPUT. */
   output(text: string, options?: CallOptions): Promise<void>;
   /**
-   * Asks the host to run a mediated tool and waits for its result. The call needs a unique id and an idempotency key.
-   * An approval that has to be waited for unwinds as `ApprovalParkedError`, which a harness lets pass.
+   * Asks the host to run a mediated tool and waits for its result. The call needs an id that is unique in the turn and an idempotency
+   * key; arguments that do not fit the tool's schema are INVALID_ARGUMENT, and nothing is recorded. A tool that fails is a result with
+   * `is_error`. Calls that are made at once run at once. An approval that has to be waited for unwinds as `ApprovalParkedError`,
+   * which a harness lets pass: everything else that it asks is refused with the same error until the turn is resumed.
    */
-  toolCall(call: ToolCall, options?: CallOptions): Promise<ToolResult>;
+  toolCall(call: ToolCall, options?: ToolCallOptions): Promise<ToolResult>;
   /** Records the result of a tool that the harness ran itself. */
   report(result: ToolResult, options?: CallOptions): Promise<void>;
   /** Records accounting as given; pass the usage that `model` returned. */

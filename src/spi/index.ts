@@ -10,6 +10,7 @@ export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./identity.ts";
 export * from "./model.ts";
+export * from "./outcome.ts";
 export * from "./registration.ts";
 export * from "./runtime.ts";
 export * from "./served-names.ts";

@@ -1,4 +1,11 @@
-/** The tool SPI: how the host runs a mediated tool. */
+/**
+ * The tool SPI: how the host runs a mediated tool.
+ *
+ * Invariants:
+ * - A call is executed only after its intent is durable (I7), and never again once its result is recorded (I3).
+ * - The idempotency key of a call, together with the session's uid, names one effect. An executor that says `idempotent` of a tool
+ *   promises that calling it again under the same pair has no further effect; only such a call is ever driven again after a crash.
+ */
 
 import type { SessionUid } from "../base/ids.ts";
 import type { ToolCall, ToolDefinition, ToolResult } from "./wire.ts";
@@ -10,16 +17,30 @@ export interface HostTool {
   readonly idempotent: boolean;
 }
 
+/** What a tool is told of the call that it runs. */
+export interface ToolRun {
+  /** The session; with the call's idempotency key it names the effect. */
+  readonly session: SessionUid;
+  /** Fires when the turn is cancelled or its host shuts down. What the tool does then is its own; nobody waits for it. */
+  readonly signal: AbortSignal;
+  /** Says how far the tool has come. Never journaled. */
+  readonly progress?: ((detail: string) => void) | undefined;
+}
+
 /** Runs tools for the host. */
 export interface ToolExecutor {
   /** The tools on offer now, in a stable order. */
-  list(options: { readonly signal: AbortSignal }): Promise<readonly HostTool[]>;
+  list(): readonly HostTool[];
+  /** The tool of this name; undefined where there is none. */
+  find(name: string): HostTool | undefined;
   /**
-   * Runs one call whose intent is durable. A failing tool is a result with `is_error`; a rejection means that the outcome is
-   * not known. The idempotency key is the call's, the session's uid makes it unique on the host.
+   * What is wrong with a call's arguments by its tool's JSON Schema, in words for whoever made the call; undefined when nothing is.
+   * Asked before the intent is recorded.
    */
-  execute(
-    call: ToolCall,
-    options: { readonly session: SessionUid; readonly signal: AbortSignal; readonly progress?: (detail: string) => void },
-  ): Promise<ToolResult>;
+  check(call: ToolCall): string | undefined;
+  /**
+   * Runs one call whose intent is durable. A tool that fails resolves with `is_error`. A rejection is the executor's own failure: it is
+   * recorded as EXECUTOR_ERROR, with the message of a HoldfastError and without that of any other error.
+   */
+  execute(call: ToolCall, run: ToolRun): Promise<ToolResult>;
 }

@@ -39,6 +39,7 @@ export class DyingStore {
       list: (request) => journal.list(request),
       read: (request) => journal.read(request),
       readAsides: (request) => journal.readAsides(request),
+      receipts: (session, query) => journal.receipts(session, query),
       fork: (request, options) => journal.fork(request, options),
       reclaim: (session, options) => journal.reclaim(session, options),
       adopt: (request, options) => journal.adopt(request, options),

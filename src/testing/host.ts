@@ -26,6 +26,7 @@ import {
   type ModelRequest,
   type ModelResponse,
   type TokenIssuer,
+  type ToolExecutor,
 } from "../spi/index.ts";
 
 /** A harness's run as a function. */
@@ -103,6 +104,7 @@ export interface TestHostOptions {
   readonly models?: ModelCatalog | undefined;
   readonly idle?: IdlePolicy | undefined;
   readonly tokens?: TokenIssuer | undefined;
+  readonly tools?: ToolExecutor | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
   readonly hostId?: string | undefined;
   readonly log?: Log | undefined;
@@ -121,6 +123,7 @@ export class TestHost implements AsyncDisposable {
       journal: options.journal,
       harnesses: createHarnessCatalog(options.harnesses, options.placed),
       models: options.models ?? new TestModel(),
+      tools: options.tools,
       ports: options.ports,
       log: options.log ?? SILENT_LOG,
       hostId: hostIdOf(options.hostId ?? "test-host"),
@@ -203,6 +206,14 @@ export function storyOf(event: Event): string {
       return `${kind} ${body.value.kind} ${body.value.detail}`.trimEnd();
     case "error":
       return `${kind} ${body.value.code}`;
+    case "tool":
+      return `${kind} ${body.value.id}`;
+    case "result":
+      return `${kind} ${body.value.id}${body.value.isError ? ` ${body.value.code}` : ""}`;
+    case "approval":
+      return `${kind} ${body.value.toolCallId}`;
+    case "approvalResult":
+      return `${kind} ${body.value.toolCallId} ${body.value.approved}`;
     default:
       return kind;
   }

@@ -9,3 +9,5 @@ export * from "./journal-conformance/index.ts";
 export * from "./memory-runtime.ts";
 export * from "./ports.ts";
 export * from "./temporary-folder.ts";
+export * from "./tool-world.ts";
+export * from "./tools.ts";

@@ -2,13 +2,24 @@
 
 import type { Seq, SessionUid } from "../../base/index.ts";
 import { compareListed, isLive, sharedSeq, sliceFloorOf } from "../../journal/index.ts";
-import type { Committed, Draft, ListCursor, OriginOf, ReadRun, RecordSize, SessionState, StoredRecord } from "../../journal/index.ts";
+import type {
+  Committed,
+  Draft,
+  ListCursor,
+  OriginOf,
+  ReadRun,
+  Receipt,
+  RecordSize,
+  SessionState,
+  StoredRecord,
+} from "../../journal/index.ts";
 
 /** One session: its state and what it wrote itself. A forked one's first records are on its parent's shelf. */
 interface Shelf {
   state: SessionState;
   readonly records: StoredRecord[];
   readonly asides: Map<Seq, Uint8Array>;
+  readonly receipts: Map<string, Receipt>;
 }
 
 /** The shelves of all sessions. */
@@ -62,6 +73,10 @@ export class Shelves implements Committed {
     return this.#byKey.get(key)?.asides.get(seq);
   }
 
+  receiptsOf(key: number): ReadonlyMap<string, Receipt> {
+    return this.#byKey.get(key)?.receipts ?? new Map();
+  }
+
   /** States in the order of listings, from the first one after `after`. */
   *listed(after: ListCursor | undefined): Generator<SessionState, void, void> {
     const from = after === undefined ? this.#oldestFirst.length : this.#placeOf(after);
@@ -81,6 +96,7 @@ export class Shelves implements Committed {
       shelf.records.push(record);
       if (aside !== undefined) shelf.asides.set(record.seq, aside);
     }
+    for (const { key, receipt } of draft.receipts) this.#byKey.get(key)!.receipts.set(receipt.key, receipt);
     for (const { key, aboveSeq } of draft.cuts) this.#cut(this.#byKey.get(key)!, aboveSeq);
     for (const { after, removed } of draft.changes()) if (removed) this.#remove(after);
   }
@@ -108,7 +124,7 @@ export class Shelves implements Committed {
   }
 
   #add(state: SessionState): void {
-    const shelf: Shelf = { state, records: [], asides: new Map() };
+    const shelf: Shelf = { state, records: [], asides: new Map(), receipts: new Map() };
     this.#byUid.set(state.seed.uid, shelf);
     this.#byKey.set(state.key, shelf);
     this.#oldestFirst.splice(this.#placeOf(state.seed), 0, shelf);

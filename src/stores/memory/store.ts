@@ -10,6 +10,7 @@ import type { Clock, Digest, Log, Seq, SessionUid } from "../../base/index.ts";
 import {
   GroupCommit,
   isListed,
+  isUnsettled,
   listPageOf,
   pageRecordsMaxOf,
   pagesOf,
@@ -35,6 +36,8 @@ import type {
   ListPage,
   ListRequest,
   ReadRequest,
+  Receipt,
+  ReceiptQuery,
   ReclaimOutcome,
   RenewRequest,
   Segment,
@@ -150,6 +153,15 @@ class MemoryStore implements JournalStore {
       }
     }
     return asides;
+  }
+
+  async receipts(session: SessionUid, { key }: ReceiptQuery = {}): Promise<readonly Receipt[]> {
+    this.#requireOpen(undefined);
+    const state = this.#shelves.load(session);
+    if (state === undefined) return [];
+    const receipts = this.#shelves.receiptsOf(state.key);
+    if (key !== undefined) return [receipts.get(key)].filter((receipt) => receipt !== undefined);
+    return [...receipts.values()].filter(isUnsettled).toSorted((left, right) => left.callSeq - right.callSeq);
   }
 
   watch(session: SessionUid, listener: CommitListener): Unwatch {

@@ -128,5 +128,20 @@ const COMPACT_SCHEMA = `
   CREATE INDEX sessions_by_deletion ON sessions (create_time_ms, update_time_ms) WHERE deleted = 1;
 `;
 
+/** Receipts of tool calls, by the session's key and the idempotency key. */
+const RECEIPTS_SCHEMA = `
+  CREATE TABLE receipts (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    call_seq INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    result_seq INTEGER,
+    settled_by TEXT,
+    PRIMARY KEY (session, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX receipts_unsettled ON receipts (session, call_seq) WHERE state IN ('started', 'unknown');
+`;
+
 /** Step n makes version n of version n − 1; version 0 is an empty file. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, RECLAIM_SCHEMA, COMPACT_SCHEMA];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, RECLAIM_SCHEMA, COMPACT_SCHEMA, RECEIPTS_SCHEMA];

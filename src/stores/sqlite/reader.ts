@@ -6,7 +6,17 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Seq, SessionUid } from "../../base/index.ts";
 import { RECLAIM_RECORDS_MAX, sliceFloorOf } from "../../journal/index.ts";
-import type { Committed, ListRequest, OriginOf, ReadRun, RecordSize, SessionState, StoredRecord } from "../../journal/index.ts";
+import type {
+  Committed,
+  ListRequest,
+  OriginOf,
+  ReadRun,
+  Receipt,
+  ReceiptQuery,
+  RecordSize,
+  SessionState,
+  StoredRecord,
+} from "../../journal/index.ts";
 import { openReader } from "./connection.ts";
 import { toStoreError } from "./faults.ts";
 import { listQueryOf } from "./list-query.ts";
@@ -24,6 +34,8 @@ export class JournalReader implements Omit<Committed, "load"> {
   readonly #asides: StatementSync;
   readonly #needed: StatementSync;
   readonly #sizes: StatementSync;
+  readonly #receipt: StatementSync;
+  readonly #unsettled: StatementSync;
   /** Prepared listings, by their SQL: there are few combinations of filters. */
   readonly #lists = new Map<string, StatementSync>();
 
@@ -41,6 +53,9 @@ export class JournalReader implements Omit<Committed, "load"> {
       FROM sessions INDEXED BY sessions_by_parent WHERE parent_key = (SELECT key FROM sessions WHERE uid = ?)`);
     this.#sizes = this.#db.prepare(`SELECT seq, length(bytes) AS bytes FROM records
       WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?`);
+    const receipt = `SELECT key, call_id AS callId, call_seq AS callSeq, state, result_seq AS resultSeq, settled_by AS settledBy FROM receipts`;
+    this.#receipt = this.#db.prepare(`${receipt} WHERE session = ? AND key = ?`);
+    this.#unsettled = this.#db.prepare(`${receipt} WHERE session = ? AND state IN ('started', 'unknown') ORDER BY call_seq`);
   }
 
   /** The durable state of a session, without its lease. */
@@ -96,6 +111,11 @@ export class JournalReader implements Omit<Committed, "load"> {
     return this.#guard(() => this.#asides.all(key, fromSeq, toSeq).map((row) => row as { seq: Seq; bytes: Uint8Array }));
   }
 
+  /** The receipts that `query` asks for, of the session with this key. */
+  receipts(key: number, query: ReceiptQuery): Receipt[] {
+    return this.#guard(() => (query.key === undefined ? this.#unsettled.all(key) : this.#receipt.all(key, query.key)).map(receiptOf));
+  }
+
   /** The states of a listing, one more than its limit where there are more. */
   list(request: ListRequest): SessionState[] {
     const { sql, values } = listQueryOf(request);
@@ -129,6 +149,16 @@ export class JournalReader implements Omit<Committed, "load"> {
       throw toStoreError(error);
     }
   }
+}
+
+interface ReceiptColumns extends Omit<Receipt, "resultSeq" | "settledBy"> {
+  readonly resultSeq: Seq | null;
+  readonly settledBy: string | null;
+}
+
+function receiptOf(row: object): Receipt {
+  const { resultSeq, settledBy, ...rest } = row as ReceiptColumns;
+  return { ...rest, resultSeq: resultSeq ?? undefined, settledBy: settledBy ?? undefined };
 }
 
 function sizeOf(row: object): RecordSize {

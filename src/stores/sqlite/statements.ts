@@ -20,6 +20,10 @@ export const STATEMENTS = {
   cutAsides: "DELETE FROM asides WHERE session = ? AND seq > ?",
   removeSession: "DELETE FROM sessions WHERE key = ?",
   removeSeed: "DELETE FROM seeds WHERE key = ?",
+  putReceipt: `INSERT INTO receipts (session, key, call_id, call_seq, state, result_seq, settled_by) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session, key) DO UPDATE SET call_id = excluded.call_id, call_seq = excluded.call_seq, state = excluded.state,
+      result_seq = excluded.result_seq, settled_by = excluded.settled_by`,
+  removeReceipts: "DELETE FROM receipts WHERE session = ?",
   probe: "INSERT INTO probes (bytes) VALUES (zeroblob(?))",
   clearProbe: "DELETE FROM probes",
 } as const;

@@ -42,6 +42,8 @@ import type {
   ListPage,
   ListRequest,
   ReadRequest,
+  Receipt,
+  ReceiptQuery,
   ReclaimOutcome,
   RenewRequest,
   Segment,
@@ -174,6 +176,12 @@ export class SqliteStore implements JournalStore {
       for (const { seq, bytes } of this.#reader.asides(key, fromSeq, toSeq)) asides.set(seq, bytes);
     }
     return asides;
+  }
+
+  async receipts(session: SessionUid, query: ReceiptQuery = {}): Promise<readonly Receipt[]> {
+    this.#requireOpen(undefined);
+    const state = this.#states.load(session);
+    return state === undefined ? [] : this.#reader.receipts(state.key, query);
   }
 
   watch(session: SessionUid, listener: CommitListener): Unwatch {

@@ -3,7 +3,7 @@
  */
 
 import { isLive, hasOpenApproval } from "../../journal/index.ts";
-import type { Draft, DraftChange, DraftRecord, SessionState } from "../../journal/index.ts";
+import type { Draft, DraftChange, DraftRecord, Receipt, SessionState } from "../../journal/index.ts";
 import { encodeCompute, encodeSeed, encodeState, sameState } from "./row-codec.ts";
 import { STATEMENT_NAMES, type StatementName, type WriteList, type WriteValue } from "./statements.ts";
 
@@ -30,6 +30,7 @@ export function recordListOf(draft: Draft, from: number): WriteList {
 export function writeListOf(draft: Draft, staged: number): WriteList {
   const list = recordListOf(draft, staged);
   for (const change of draft.changes()) addChange(list, change);
+  for (const { key, receipt } of draft.receipts) addReceipt(list, key, receipt);
   for (const { key, aboveSeq } of draft.cuts) {
     add(list, "cutRecords", key, aboveSeq);
     add(list, "cutAsides", key, aboveSeq);
@@ -82,6 +83,12 @@ function addSettling(list: WriteList, state: SessionState): void {
 function addRemoval(list: WriteList, key: number): void {
   add(list, "removeSession", key);
   add(list, "removeSeed", key);
+  add(list, "removeReceipts", key);
+}
+
+function addReceipt(list: WriteList, key: number, receipt: Receipt): void {
+  const { callId, callSeq, state, resultSeq, settledBy } = receipt;
+  add(list, "putReceipt", key, receipt.key, callId, callSeq, state, resultSeq ?? null, settledBy ?? null);
 }
 
 function addNew(list: WriteList, state: SessionState): void {

@@ -49,6 +49,7 @@ export function observedJournal(options: JournalObserverOptions, host: string): 
     list: (request) => journal.list(request),
     read: (request) => journal.read(request),
     readAsides: (request) => journal.readAsides(request),
+    receipts: (session, query) => journal.receipts(session, query),
     watch: (session, listener) => journal.watch(session, listener),
     ready: (call) => journal.ready(call),
     [Symbol.asyncDispose]: async () => undefined,

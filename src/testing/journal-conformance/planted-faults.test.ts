@@ -20,6 +20,7 @@ function plant(sound: JournalStore, planted: Planted): JournalStore {
     append: (request, options) => sound.append(request, options),
     read: (request) => sound.read(request),
     readAsides: (request) => sound.readAsides(request),
+    receipts: (session, query) => sound.receipts(session, query),
     fork: (request, options) => sound.fork(request, options),
     reclaim: (session, options) => sound.reclaim(session, options),
     adopt: (request, options) => sound.adopt(request, options),

@@ -41,6 +41,7 @@ export function busyJournal(journal: JournalStore): BusyJournal {
       get: (session, options) => counted(journal.get(session, options)),
       list: (request) => counted(journal.list(request)),
       readAsides: (request) => counted(journal.readAsides(request)),
+      receipts: (session, query) => counted(journal.receipts(session, query)),
       read: pages,
       watch: (session, listener) => journal.watch(session, listener),
       ready: (options) => counted(journal.ready(options)),

@@ -68,6 +68,7 @@ export class JournalView {
       get: (session, options) => this.#read(() => journal.get(session, options)),
       list: (request) => this.#read(() => journal.list(request)),
       readAsides: (request) => this.#read(() => journal.readAsides(request)),
+      receipts: (session, query) => this.#read(() => journal.receipts(session, query)),
       read: (request) => this.#pages(request),
       watch: (session, listener) =>
         journal.watch(session, (records) => {

@@ -26,6 +26,7 @@ function planted(plant: Plant): (sound: JournalStore, clock: Clock) => JournalSt
     append: (request, options) => sound.append(request, options),
     read: (request) => sound.read(request),
     readAsides: (request) => sound.readAsides(request),
+    receipts: (session, query) => sound.receipts(session, query),
     reclaim: (session, options) => sound.reclaim(session, options),
     adopt: (request, options) => sound.adopt(request, options),
     complete: (sessions, options) => sound.complete(sessions, options),

@@ -1,0 +1,48 @@
+/** What a sink needs of its host to run tools: the executor, and the receipts of what ran before. */
+
+import type { Seq, SessionUid } from "../base/ids.ts";
+import { decodeLogRecord } from "../canon/index.ts";
+import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
+import type { JournalStore, Receipt } from "../journal/index.ts";
+import type { ToolCall, ToolExecutor, ToolResult } from "../spi/index.ts";
+
+/** The tools of a host, as the turns of one session use them. */
+export class HostTools {
+  /** Undefined on a host that runs no tools. */
+  readonly executor: ToolExecutor | undefined;
+  readonly #journal: JournalStore;
+  readonly #session: SessionUid;
+
+  constructor(executor: ToolExecutor | undefined, journal: JournalStore, session: SessionUid) {
+    this.executor = executor;
+    this.#journal = journal;
+    this.#session = session;
+  }
+
+  /** The session's receipt under an idempotency key. */
+  async receipt(key: string): Promise<Receipt | undefined> {
+    return (await this.#journal.receipts(this.#session, { key }))[0];
+  }
+
+  /** The call that was the last to act under an idempotency key; undefined where none did. */
+  async callUnder(key: string): Promise<ToolCall | undefined> {
+    const receipt = await this.receipt(key);
+    if (receipt === undefined) return undefined;
+    const body = (await eventAt(this.#journal, this.#session, receipt.callSeq))?.body;
+    return body?.case === "tool" ? body.value : undefined;
+  }
+
+  /** The TOOL_RESULT at `seq`. */
+  async resultAt(seq: Seq): Promise<ToolResult | undefined> {
+    const body = (await eventAt(this.#journal, this.#session, seq))?.body;
+    return body?.case === "result" ? body.value : undefined;
+  }
+}
+
+/** The event of a record; undefined where there is none. */
+export async function eventAt(journal: JournalStore, session: SessionUid, seq: Seq): Promise<Event | undefined> {
+  for await (const [record] of journal.read({ session, fromSeq: seq, toSeq: seq })) {
+    if (record !== undefined) return decodeLogRecord(record.bytes).event;
+  }
+  return undefined;
+}

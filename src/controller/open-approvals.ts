@@ -1,0 +1,31 @@
+/** What of a session's open turn waits for a decision. Pure. */
+
+import { create } from "@bufbuild/protobuf";
+import { ApprovalRefSchema, type ApprovalRef } from "../gen/agentsessions/v1/common_pb.ts";
+import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
+import type { OpenApproval, SessionRow } from "../journal/index.ts";
+
+/** Approval calls of the session's own without a receipt, the oldest first. A fork does not inherit its parent's questions. */
+export function ownApprovals(row: SessionRow): readonly OpenApproval[] {
+  const forkSeq = row.parent?.forkSeq ?? 0;
+  return (row.projection.openTurn?.approvals ?? []).filter(({ requestSeq }) => requestSeq > forkSeq);
+}
+
+/** Whether the session's turn is parked, and nothing that it waits for has been decided: nothing can be done for it. */
+export function isParkedUndecided(row: SessionRow): boolean {
+  const approvals = ownApprovals(row);
+  return (
+    row.projection.computeState === ComputeState.COMPUTE_COLD &&
+    approvals.length > 0 &&
+    approvals.every(({ decision }) => decision === undefined)
+  );
+}
+
+/** The reference by which an approval call of the session is decided. */
+export function approvalRefOf(row: SessionRow, { toolCallId, requestSeq }: OpenApproval): ApprovalRef {
+  return create(ApprovalRefSchema, {
+    executionId: row.projection.openTurn?.executionId ?? "",
+    toolCallId,
+    requestSeq: BigInt(requestSeq),
+  });
+}

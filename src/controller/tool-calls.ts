@@ -1,0 +1,390 @@
+/**
+ * The mediated tool calls of one turn: served from its record, or run and recorded.
+ *
+ * Invariants:
+ * - Calls that are asked at once, with no other effect between them, are one group: their intents are committed together, in the order
+ *   asked, before any of them begins (I7). Results are recorded as they come, and a call that fails takes no other down.
+ * - A result that is recorded is served at its place: after everything that was asked before it came. So a harness that acts on
+ *   whichever result comes first does the same again.
+ * - A call that needs a decision is committed with its request and unwinds as ApprovalParkedError. After that the harness is given
+ *   nothing more; what runs already is waited for and recorded.
+ */
+
+import { clone, create } from "@bufbuild/protobuf";
+import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import type { Seq } from "../base/ids.ts";
+import { normaliseToolCall } from "../canon/index.ts";
+import { ApprovalRefSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import type { ReceiptState } from "../journal/index.ts";
+import {
+  ApprovalParkedError,
+  Mediation,
+  type ApprovalRef,
+  type ApprovalSeqs,
+  type ToolCall,
+  type ToolCallOptions,
+  type ToolResult,
+} from "../spi/index.ts";
+import { AppendPage, receiptOf } from "./append-page.ts";
+import { approvalRequestEvent, toolCallEvent, toolResultEvent, type EventStamp } from "./events.ts";
+import type { Lane } from "./lane.ts";
+import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
+import { recordBytesOf, refuseOversize } from "./record-size.ts";
+import type { SinkContext } from "./sink.ts";
+import { executed, recordableResult } from "./tool-run.ts";
+import { isSameEffect, otherEffectError, resultFor, toolStep, unservedTool, type ToolStep } from "./tool-step.ts";
+
+/** Calls of one group; more make another one. */
+const GROUP_CALLS_MAX = 128;
+/** Records that a call may take: its intent, its request, its result. */
+const CALL_RECORDS_MAX = 3;
+/**
+ * How long a recorded result waits for the calls that were asked before it. A harness that asks for them does so at once; one that does
+ * not is going to diverge, and is let go on to do so.
+ */
+const SERVE_PATIENCE_MS = 1_000;
+
+/** A call as a harness asks for it. */
+interface Ask {
+  readonly asked: ToolCall;
+  readonly options: ToolCallOptions;
+  readonly settled: PromiseWithResolvers<ToolResult>;
+}
+
+/** A call of the group that is being begun. */
+interface Begun {
+  readonly ask: Ask;
+  readonly call: ToolCall;
+  /** What is recorded of it; undefined for a new call. */
+  readonly recorded: RecordedToolCall | undefined;
+  readonly step: BegunStep;
+}
+
+type BegunStep =
+  | ToolStep
+  | { readonly kind: "serve"; readonly result: NonNullable<RecordedToolCall["result"]> }
+  /** Another call of the turn acts under the same key. */
+  | { readonly kind: "copy"; readonly of: Promise<ToolResult> }
+  /** A replay has come to where the recorded turn was stopped. */
+  | { readonly kind: "wait" };
+
+/** A call without a result, as the end of its turn finds it. */
+export interface UnansweredCall {
+  readonly call: ToolCall;
+  readonly seq: Seq;
+  readonly approval: RecordedApproval | undefined;
+}
+
+/** Serves, or runs and records, the tool calls of one turn. */
+export class ToolCalls {
+  readonly #context: SinkContext;
+  readonly #stamp: EventStamp;
+  readonly #lane: Lane;
+  /** Throws what an effect gets now, or nothing. */
+  readonly #enter: (options: ToolCallOptions) => void;
+  #group: Ask[] | undefined;
+  /** The ids of every mediated call that was asked. */
+  readonly #ids = new Set<string>();
+  /** By idempotency key: the call that acts under it and what comes of it. */
+  readonly #byKey = new Map<string, { readonly call: ToolCall; readonly result: Promise<ToolResult> }>();
+  readonly #unanswered = new Map<string, UnansweredCall>();
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #parks: ApprovalRef[] = [];
+  /** Whoever waits for a tool, to be let go when the turn is over. */
+  readonly #waiting = new Set<(reason: unknown) => void>();
+  #listens = false;
+  /** The group whose intents are on their way. */
+  #beginning: Promise<void> | undefined;
+  #isLeft = false;
+
+  constructor(context: SinkContext, stamp: EventStamp, lane: Lane, enter: (options: ToolCallOptions) => void) {
+    this.#context = context;
+    this.#stamp = stamp;
+    this.#lane = lane;
+    this.#enter = enter;
+    for (const { call, seq, approval } of context.tape.openCalls) this.#unanswered.set(call.id, { call, seq, approval });
+  }
+
+  /** The requests that the turn waits for, the oldest first. */
+  get parks(): readonly ApprovalRef[] {
+    return this.#parks;
+  }
+
+  /** Recorded calls without a result, in the order of their intents. */
+  get unanswered(): readonly UnansweredCall[] {
+    return [...this.#unanswered.values()].toSorted((left, right) => left.seq - right.seq);
+  }
+
+  /** Whether tools run, or are about to. */
+  get isBusy(): boolean {
+    return this.#running.size > 0 || this.#beginning !== undefined;
+  }
+
+  /** Whether a mediated call of the turn has this id. */
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  /** Resolves once no tool runs; a turn that is over waits for none. */
+  async settled(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+
+  /** Whether the harness has gone. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
+  /** The harness has gone: nothing new begins. Resolves once what it had begun has its result. */
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    while (this.#beginning !== undefined || this.#running.size > 0) await Promise.allSettled([this.#beginning, ...this.#running]);
+  }
+
+  /** Another effect was asked: calls after it are another group. */
+  closeGroup(): void {
+    this.#group = undefined;
+  }
+
+  call(asked: ToolCall, options: ToolCallOptions): Promise<ToolResult> {
+    const ask: Ask = { asked, options, settled: Promise.withResolvers<ToolResult>() };
+    // A harness that lets all calls of a group go at the first one's fault has dropped the others.
+    ask.settled.promise.catch(() => undefined);
+    if (this.#group !== undefined && this.#group.length < GROUP_CALLS_MAX) this.#group.push(ask);
+    else this.#openGroup(ask);
+    return ask.settled.promise;
+  }
+
+  #openGroup(first: Ask): void {
+    const group = [first];
+    this.#group = group;
+    void this.#lane.run(async () => {
+      // What is asked in the same tick belongs to it.
+      await Promise.resolve();
+      if (this.#group === group) this.#group = undefined;
+      this.#beginning = this.#begin(group);
+      await this.#beginning;
+      this.#beginning = undefined;
+    });
+  }
+
+  async #begin(group: readonly Ask[]): Promise<void> {
+    const begun: Begun[] = [];
+    for (const ask of group) {
+      try {
+        begun.push(await this.#decide(ask));
+      } catch (error) {
+        ask.settled.reject(error);
+      }
+    }
+    try {
+      await this.#commit(begun);
+    } catch (error) {
+      for (const { ask } of begun) ask.settled.reject(error);
+      return;
+    }
+    for (const each of begun) this.#proceed(each);
+  }
+
+  /** What is to happen with a call. Throws what the harness gets for it, before anything is recorded. */
+  async #decide(ask: Ask): Promise<Begun> {
+    const { tape, tools, isReplay } = this.#context;
+    this.#enter(ask.options);
+    const call = normaliseToolCall(ask.asked);
+    refuseUnmediated(call);
+    if (!tape.expectsTool(call)) await this.#refuseNew(call);
+    const recorded = tape.tool(call);
+    this.#ids.add(call.id);
+    if (recorded?.result !== undefined) {
+      const begun: Begun = { ask, call, recorded, step: { kind: "serve", result: recorded.result } };
+      return this.#keyed(begun);
+    }
+    if (isReplay) return { ask, call, recorded, step: { kind: "wait" } };
+    const earlier = this.#byKey.get(call.idempotencyKey);
+    if (earlier !== undefined) return { ask, call, recorded, step: { kind: "copy", of: earlier.result } };
+    const step = await toolStep({ call, isNew: recorded === undefined, approval: recorded?.approval }, tools);
+    return this.#keyed({ ask, call, recorded, step });
+  }
+
+  #keyed(begun: Begun): Begun {
+    const { call, ask } = begun;
+    this.#byKey.set(call.idempotencyKey, { call, result: ask.settled.promise });
+    return begun;
+  }
+
+  /** Throws for a call that may not be recorded. What is recorded already is not looked at again: tools may have changed since. */
+  async #refuseNew(call: ToolCall): Promise<void> {
+    const { mayPark, principal, tools } = this.#context;
+    if (this.#ids.has(call.id)) throw invalidArgument("id", "must be unique: another call of the turn has this id");
+    refuseOversize("tool_call", toolCallEvent(this.#stamp, call, principal));
+    if (call.mediation === Mediation.REQUIRES_APPROVAL && !mayPark) {
+      throw new HoldfastError("failed_precondition", "tool: only a harness that keeps no state in memory may wait for an approval");
+    }
+    this.#refuseUnfit(call);
+    const earlier = this.#byKey.get(call.idempotencyKey)?.call ?? (await tools.callUnder(call.idempotencyKey));
+    if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
+  }
+
+  /** Throws for a tool that is not here and for arguments that do not fit it. A replay may not know the tools, and then knows nothing. */
+  #refuseUnfit(call: ToolCall): void {
+    const { executor, isReplay } = this.#context;
+    if (executor === undefined) {
+      if (isReplay) return;
+      throw new HoldfastError("failed_precondition", "tool: this host has no tool executor, so it runs no mediated tools");
+    }
+    if (executor.find(call.tool) === undefined) throw unservedTool();
+    const fault = executor.check(call);
+    if (fault !== undefined) throw invalidArgument("args", fault);
+  }
+
+  /** Makes the intents of a group durable, and with them the results that need no tool. */
+  async #commit(begun: readonly Begun[]): Promise<void> {
+    const acting = begun.filter(({ step }) => step.kind !== "serve" && step.kind !== "wait");
+    if (acting.length === 0) return;
+    const { journal, gate, admit } = this.#context;
+    admit(acting.length * CALL_RECORDS_MAX);
+    const page = new AppendPage(journal.issuedSeq);
+    for (const each of acting) this.#intend(each, page);
+    for (const { call, step } of acting) if (step.kind === "answer") this.#answer(call, step, page);
+    if (page.isEmpty) return;
+    await journal.commit(page.events, { receipts: page.receipts });
+    gate.pass();
+  }
+
+  #intend({ call, recorded, step }: Begun, page: AppendPage): void {
+    const { principal } = this.#context;
+    const seq = recorded?.seq ?? page.add(toolCallEvent(this.#stamp, call, principal));
+    let approval = recorded?.approval;
+    if (step.kind === "park") {
+      approval ??= { requestSeq: page.add(approvalRequestEvent(this.#stamp, call, principal)), decision: undefined };
+      if (recorded === undefined) page.receipts.push(receiptOf(call, seq, "intended"));
+    }
+    if (step.kind === "run") page.receipts.push(receiptOf(call, seq, "started"));
+    this.#unanswered.set(call.id, { call, seq, approval });
+  }
+
+  #answer(call: ToolCall, { result, state }: Extract<ToolStep, { kind: "answer" }>, page: AppendPage): void {
+    const resultSeq = page.add(toolResultEvent(this.#stamp, result, this.#context.principal));
+    const unanswered = this.#unanswered.get(call.id);
+    this.#unanswered.delete(call.id);
+    if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
+  }
+
+  /** The group's intents are durable: what happens now happens by itself. */
+  #proceed(begun: Begun): void {
+    const { ask, call, recorded, step } = begun;
+    const { resolve, reject } = ask.settled;
+    switch (step.kind) {
+      case "serve":
+        void this.#serve(begun, step.result).then(resolve, reject);
+        return;
+      case "answer":
+        this.#tellDecision(ask, recorded);
+        resolve(clone(ToolResultSchema, step.result));
+        return;
+      case "park":
+        this.#park(call, reject);
+        return;
+      case "run":
+        this.#tellDecision(ask, recorded);
+        this.#track(this.#run(call, step.approval, ask.options)).then(resolve, reject);
+        return;
+      case "copy":
+        this.#track(this.#copy(call, step.of)).then(resolve, reject);
+        return;
+      case "wait":
+        this.#whileOpen(new Promise<never>(() => undefined)).catch(reject);
+    }
+  }
+
+  async #serve({ ask, recorded }: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
+    const { tape, ports, gate } = this.#context;
+    const patience = Promise.withResolvers<void>();
+    const timer = ports.clock.after(SERVE_PATIENCE_MS, () => patience.resolve());
+    await Promise.race([tape.reached(seq), patience.promise]);
+    timer.cancel();
+    tape.pass();
+    gate.pass();
+    this.#tellDecision(ask, recorded);
+    return clone(ToolResultSchema, value);
+  }
+
+  #tellDecision({ options }: Ask, recorded: RecordedToolCall | undefined): void {
+    const decision = recorded?.approval?.decision;
+    if (decision !== undefined) options.onDecision?.(decision.value);
+  }
+
+  #park(call: ToolCall, reject: (error: unknown) => void): void {
+    const { approval } = this.#unanswered.get(call.id)!;
+    const ref = create(ApprovalRefSchema, {
+      executionId: this.#context.executionId,
+      toolCallId: call.id,
+      requestSeq: BigInt(approval!.requestSeq),
+    });
+    this.#parks.push(ref);
+    this.#parks.sort((left, right) => Number(left.requestSeq - right.requestSeq));
+    reject(new ApprovalParkedError(ref));
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#running.add(work);
+    const done = (): void => void this.#running.delete(work);
+    work.then(done, done);
+    return work;
+  }
+
+  async #run(call: ToolCall, approval: ApprovalSeqs | undefined, options: ToolCallOptions): Promise<ToolResult> {
+    const { gate, journal, tools, resultBytesMax } = this.#context;
+    const { signal = gate.signal } = options;
+    const joined = signal === gate.signal ? signal : AbortSignal.any([gate.signal, signal]);
+    const outcome = await this.#whileOpen(executed(tools.executor, call, { session: journal.session, signal: joined }));
+    const bytesOf = (result: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, result, this.#context.principal));
+    return this.#record(call, recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax }), "finished");
+  }
+
+  async #copy(call: ToolCall, of: Promise<ToolResult>): Promise<ToolResult> {
+    const result = await this.#whileOpen(of);
+    return this.#record(call, resultFor(call.id, result), undefined);
+  }
+
+  /** Records a result before the harness gets it, or at the same time where it can act through the host only. */
+  async #record(call: ToolCall, result: ToolResult, state: ReceiptState | undefined): Promise<ToolResult> {
+    const { gate, journal, earlyServing, principal } = this.#context;
+    gate.pass();
+    const page = new AppendPage(journal.issuedSeq);
+    const resultSeq = page.add(toolResultEvent(this.#stamp, result, principal));
+    const unanswered = this.#unanswered.get(call.id);
+    this.#unanswered.delete(call.id);
+    if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
+    if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
+    else await journal.commit(page.events, { receipts: page.receipts });
+    return clone(ToolResultSchema, result);
+  }
+
+  /** What `work` comes to, or the gate's reason once the turn is over: nobody waits for a tool then. */
+  #whileOpen<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#context.gate;
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (!this.#listens) signal.addEventListener("abort", () => this.#letGo(signal.reason), { once: true });
+    this.#listens = true;
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.add(reject);
+      const done = (): void => void this.#waiting.delete(reject);
+      work.then(resolve, reject).then(done, done);
+    });
+  }
+
+  #letGo(reason: unknown): void {
+    for (const reject of this.#waiting) reject(reason);
+    this.#waiting.clear();
+  }
+}
+
+/** Throws INVALID_ARGUMENT for a call that the host does not run, or that cannot be told from others. */
+function refuseUnmediated(call: ToolCall): void {
+  if (call.mediation !== Mediation.REQUIRES_APPROVAL && call.mediation !== Mediation.CONTROLLER_MEDIATED) {
+    throw invalidArgument("mediation", "must be CONTROLLER_MEDIATED or REQUIRES_APPROVAL; a harness reports the tools that it runs itself");
+  }
+  if (call.id === "") throw invalidArgument("id", "must be set: a mediated call needs an id that no other call of the turn has");
+  if (call.idempotencyKey === "") throw invalidArgument("idempotency_key", "must be set: it names the effect, so that it happens once");
+}

@@ -1,0 +1,49 @@
+/** Running a tool, and what of its result can be recorded. Whatever goes wrong is a result like any other. */
+
+import { clone } from "@bufbuild/protobuf";
+import { HoldfastError } from "../base/errors.ts";
+import { wellFormedToolResult } from "../canon/index.ts";
+import { ToolCallSchema, ToolResult_Code, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { hostFailure, type ApprovalSeqs, type ToolCall, type ToolExecutor, type ToolResult, type ToolRun } from "../spi/index.ts";
+import { unservedTool } from "./tool-step.ts";
+
+/** What the executor makes of a call. Never rejects: a failure of the executor's own is EXECUTOR_ERROR. */
+export async function executed(executor: ToolExecutor | undefined, call: ToolCall, run: ToolRun): Promise<ToolResult> {
+  try {
+    if (executor === undefined) throw unservedTool();
+    return await executor.execute(clone(ToolCallSchema, call), run);
+  } catch (error) {
+    return executorFailure(call.id, error instanceof HoldfastError ? error.message : "the host's executor failed");
+  }
+}
+
+/** What a result is measured by. */
+export interface ResultTerms {
+  readonly call: ToolCall;
+  readonly approval: ApprovalSeqs | undefined;
+  /** The bytes that a result takes as a record. */
+  readonly bytesOf: (result: ToolResult) => number;
+  readonly bytesMax: number;
+}
+
+/** The result as it is recorded: the call's id and the approval are the host's to say, and it must fit into a record. */
+export function recordableResult(result: ToolResult, { call, approval, bytesOf, bytesMax }: ResultTerms): ToolResult {
+  const own = {
+    id: call.id,
+    code: result.isError && result.code === ToolResult_Code.EXECUTOR_ERROR ? result.code : ToolResult_Code.CODE_UNSPECIFIED,
+    approvalRequestSeq: approval?.requestSeq ?? 0n,
+    approvalDecisionSeq: approval?.decisionSeq ?? 0n,
+  };
+  try {
+    const normal = wellFormedToolResult(Object.assign(clone(ToolResultSchema, result), own));
+    const bytes = bytesOf(normal);
+    if (bytes <= bytesMax) return normal;
+    return executorFailure(call.id, `the tool's result takes ${bytes} bytes; at most ${bytesMax} are recorded`, approval);
+  } catch {
+    return executorFailure(call.id, "the tool's result holds what no record can hold", approval);
+  }
+}
+
+function executorFailure(id: string, error: string, approval?: ApprovalSeqs): ToolResult {
+  return hostFailure(id, { code: ToolResult_Code.EXECUTOR_ERROR, error }, approval);
+}
