@@ -41,7 +41,8 @@ import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, type TransitionContext, Transitions } from "./transitions.ts";
 import { computeToRestore, isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
-import { Turn, type TurnContext } from "./turn.ts";
+import type { TurnContext } from "./turn-start.ts";
+import { Turn } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
 export function createController(options: ControllerOptions): Controller {

@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { textMessage, type EventSink } from "../spi/index.ts";
+import { createPlacedHarness } from "../placement/index.ts";
+import { describeHarness, Resumability, textMessage } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { gatedCall, resumed, testHarness, type TestTools, toolCall, ToolWorld, type HarnessRun } from "../testing/index.ts";
+import {
+  gatedCall,
+  MemoryRuntime,
+  resumed,
+  type RunWithMemory,
+  type TestTools,
+  toolCall,
+  ToolWorld,
+  type HarnessRun,
+} from "../testing/index.ts";
 
 const newWorld = (run: HarnessRun, tools: ConstructorParameters<typeof TestTools>[0]): ToolWorld =>
   new ToolWorld(({ clock, digest }) => createMemoryStore({ clock, digest }), run, tools);
@@ -162,12 +172,12 @@ describe("parallel tool calls", () => {
 
 describe("calls that need a decision", () => {
   it("are for harnesses that keep nothing in memory", async () => {
-    const ask = async (_: unknown, sink: EventSink): Promise<void> => void (await sink.toolCall(gatedCall("pay", "a")));
-    const at = newWorld(ask, { pay: answer("x") });
-    const memory = { ...testHarness(ask) };
-    const descriptor = await memory.describe();
-    descriptor.capabilities!.resumability = 2;
-    await using host = at.host({ harnesses: { test: { ...memory, describe: async () => descriptor } } });
+    const at = newWorld(() => Promise.resolve(), { pay: answer("x") });
+    const descriptor = describeHarness({ id: "m", version: "1", capabilities: { resumability: Resumability.REQUIRES_MEMORY_SNAPSHOT } });
+    const run: RunWithMemory = async (_, __, sink) => void (await sink.toolCall(gatedCall("pay", "a")));
+    const runtime = new MemoryRuntime({ describe: () => descriptor, run });
+    const placed = [createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true })];
+    await using host = at.host({ harnesses: {}, placed });
     const session = await host.createSession();
     expect(await (await host.begin(session, [])).outcome).toMatchObject({ kind: "interrupted", error: { code: "failed_precondition" } });
     expect(await host.story(session)).toEqual(["EXECUTION_START", "ERROR 9"]);

@@ -115,7 +115,11 @@ export class Transitions {
       if (row.projection.computeState === ComputeState.COMPUTE_COLD) return "unchanged";
       if (this.#context.running.isRunning(row)) throw runningError();
       const { snapshot, compute } = await this.#captured(row);
-      return this.#append(row, { events: [suspendEvent(this.#context.clock, snapshot, actor)] }, { takeOver: false, compute: { ref: compute } });
+      return this.#append(
+        row,
+        { events: [suspendEvent(this.#context.clock, snapshot, actor)] },
+        { takeOver: false, compute: { ref: compute } },
+      );
     });
   }
 

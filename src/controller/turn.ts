@@ -8,75 +8,30 @@
  * - The last append also releases the session's lease, so that nobody finds an ended turn running.
  */
 
-import { ERROR_CODES, HoldfastError, toHoldfastError } from "../base/errors.ts";
+import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
-import type { Log, Ports, Timer } from "../base/ports.ts";
-import type { EndState, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
+import type { Timer } from "../base/ports.ts";
+import type { EndState, NewEvent } from "../journal/index.ts";
 import {
   HarnessFailure,
   isParkUnwindOfAny,
-  Mediation,
-  Resumability,
   type ApprovalRef,
   type ComputeRef,
-  type HarnessDescriptor,
   type HarnessEntry,
-  type ModelCatalog,
   type Start,
-  type TokenIssuer,
   type TokenMinter,
-  type ToolExecutor,
 } from "../spi/index.ts";
 import { closingOf } from "./closing.ts";
-import type { CancelReason, ExecInvocation, RunningTurn, TurnOutcome } from "./contract.ts";
-import type { DeltaHub } from "./deltas.ts";
+import type { CancelReason, RunningTurn, TurnOutcome } from "./contract.ts";
 import { cancelEvent, endEvent, errorEvent, suspendEvent, type EventStamp } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
+import { harnessFault, parkIgnoredError, thrownFields } from "./harness-fault.ts";
+import { actsThroughHostOnly, mayPark } from "./harness-traits.ts";
 import { HostTools } from "./host-tools.ts";
-import { type HistoryCache, JournalHistory } from "./history.ts";
-import type { ControllerLimits } from "./limits.ts";
-import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import { JournalHistory } from "./history.ts";
 import { TurnSink } from "./sink.ts";
-import type { Tape } from "./tape.ts";
-import { TurnJournal, type TurnPosition } from "./turn-journal.ts";
-
-/** What turns of one controller share. */
-export interface TurnContext {
-  readonly store: JournalStore;
-  readonly models: ModelCatalog;
-  /** Undefined on a host that runs no tools. */
-  readonly executor: ToolExecutor | undefined;
-  readonly deltas: DeltaHub;
-  readonly history: HistoryCache;
-  readonly origins: MessageOrigins;
-  readonly sketcher: RequestSketcher;
-  readonly ports: Ports;
-  readonly log: Log;
-  readonly limits: ControllerLimits;
-  /** Absent on a host without a key. */
-  readonly tokens: TokenIssuer | undefined;
-}
-
-/** A turn whose start is durable. */
-export interface TurnStart {
-  /** What the harness is told. */
-  readonly executionId: ExecutionId;
-  /** What events carry; "" in a journal without execution ids. */
-  readonly recordedId?: "" | undefined;
-  readonly seed: SessionSeed;
-  readonly invocation: ExecInvocation;
-  readonly harness: HarnessEntry;
-  readonly descriptor: HarnessDescriptor;
-  /** What the session's row told of its compute when the turn began. */
-  readonly compute: ComputeRef | undefined;
-  /** The seq of its EXECUTION_START. */
-  readonly startSeq: Seq;
-  /** The seq of the first record of its first append here: RESUME may come before the start. */
-  readonly firstSeq?: Seq | undefined;
-  readonly position: TurnPosition;
-  /** What it has recorded already; empty for a new turn. */
-  readonly tape: Tape;
-}
+import { TurnJournal } from "./turn-journal.ts";
+import type { TurnContext, TurnStart } from "./turn-start.ts";
 
 /** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
 class TurnLimitError extends HoldfastError {}
@@ -208,7 +163,7 @@ export class Turn implements RunningTurn {
       executor,
       tools: this.#tools,
       isReplay: false,
-      mayPark: this.#start.descriptor.capabilities?.resumability === Resumability.STATELESS_REPLAY,
+      mayPark: mayPark(this.#start.descriptor),
       resultBytesMax: limits.toolResultBytesMax,
       executionId: this.#start.recordedId ?? this.executionId,
       tape: this.#start.tape,
@@ -394,40 +349,12 @@ export class Turn implements RunningTurn {
 
   /** A harness's own words may hold anything, so the log gets the error's name and where it was thrown, not its message. */
   #logThrow(error: unknown, fault: HoldfastError): void {
-    const thrown = error instanceof Error ? error : undefined;
     this.#context.log.log("warn", "a harness threw; its turn is interrupted", {
       session: this.session,
       execution: this.executionId,
       harness: this.#start.harness.name,
       code: fault.code,
-      error: thrown?.name ?? typeof error,
-      at: thrown === undefined ? undefined : firstFrame(thrown),
+      ...thrownFields(error),
     });
   }
-}
-
-/** Whether every tool of a harness is run by the host, so that the harness acts on the world through the host only. */
-function actsThroughHostOnly(descriptor: HarnessDescriptor): boolean {
-  return descriptor.tools.every(
-    (tool) => tool.mediation === Mediation.CONTROLLER_MEDIATED || tool.mediation === Mediation.REQUIRES_APPROVAL,
-  );
-}
-
-/** Where an error was thrown. Its message, which the stack begins with, may itself look like a frame. */
-function firstFrame(error: Error): string | undefined {
-  const { stack = "", message } = error;
-  const messageAt = stack.indexOf(message);
-  const frames = messageAt < 0 ? "" : stack.slice(messageAt + message.length);
-  return /^ {4}at (.*)$/m.exec(frames)?.[1];
-}
-
-/** A harness that goes on after it was told to park. */
-function parkIgnoredError(): HoldfastError {
-  return new HoldfastError("failed_precondition", "harness: it ended although its turn waits for a decision; it must let the park pass");
-}
-
-function harnessFault(error: unknown): HoldfastError {
-  // A harness may be plain JavaScript: only a code of the closed set is taken at its word.
-  if (error instanceof HoldfastError && Object.hasOwn(ERROR_CODES, error.code)) return error;
-  return new HoldfastError("internal", "harness: it threw; the turn is interrupted and can be resumed", { cause: error });
 }

@@ -93,7 +93,10 @@ class Observer {
     seen.answer = outcome.kind;
     const due = rules.due(request, clock.nowMs());
     const suspends = seen.events.some(({ body }) => body.case === "lifecycle" && body.value.kind === Lifecycle_Kind.LIFECYCLE_SUSPEND);
-    if (suspends && outcome.kind === "appended" && rules.holder(seen.session, clock.nowMs()) !== undefined) {
+    // A turn that parks suspends its session itself; a lease that a host's own failed write has left keeps nobody there from it.
+    const holder = rules.holder(seen.session, clock.nowMs());
+    const isForeign = request.writer.kind === "claim" && holder !== undefined && holder !== request.writer.holder;
+    if (suspends && outcome.kind === "appended" && isForeign) {
       this.#found(seen, "a session was suspended while a turn of it ran");
     }
     if (due.kind !== outcome.kind) this.#found(seen, `an append was answered "${outcome.kind}" where "${due.kind}" is due`);

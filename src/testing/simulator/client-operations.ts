@@ -168,8 +168,13 @@ export const suspend: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
   const { host, session } = at;
   void world.call("suspend", host, session, {}, async () => {
+    const holds = world.rules.holder(session, world.time.clock.nowMs()) === host.id;
+    const before = holds ? host.controller.running(session) : undefined;
     const row = await host.controller.suspend(session, undefined);
     world.shown.push(row);
+    if (before !== undefined && !world.settled.has(before)) {
+      world.ledger.found.push(violation("answers", { session, seq: before.startSeq }, "a session was suspended while a turn of it ran"));
+    }
     return row.projection.computeState === ComputeState.COMPUTE_COLD ? "cold" : "overtaken";
   });
 };

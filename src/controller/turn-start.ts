@@ -1,0 +1,51 @@
+/** What a turn is made of. */
+
+import type { ExecutionId, Seq } from "../base/ids.ts";
+import type { Log, Ports } from "../base/ports.ts";
+import type { JournalStore, SessionSeed } from "../journal/index.ts";
+import type { ComputeRef, HarnessDescriptor, HarnessEntry, ModelCatalog, TokenIssuer, ToolExecutor } from "../spi/index.ts";
+import type { ExecInvocation } from "./contract.ts";
+import type { DeltaHub } from "./deltas.ts";
+import type { HistoryCache } from "./history.ts";
+import type { ControllerLimits } from "./limits.ts";
+import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import type { Tape } from "./tape.ts";
+import type { TurnPosition } from "./turn-journal.ts";
+
+/** What turns of one controller share. */
+export interface TurnContext {
+  readonly store: JournalStore;
+  readonly models: ModelCatalog;
+  /** Undefined on a host that runs no tools. */
+  readonly executor: ToolExecutor | undefined;
+  readonly deltas: DeltaHub;
+  readonly history: HistoryCache;
+  readonly origins: MessageOrigins;
+  readonly sketcher: RequestSketcher;
+  readonly ports: Ports;
+  readonly log: Log;
+  readonly limits: ControllerLimits;
+  /** Absent on a host without a key. */
+  readonly tokens: TokenIssuer | undefined;
+}
+
+/** A turn whose start is durable. */
+export interface TurnStart {
+  /** What the harness is told. */
+  readonly executionId: ExecutionId;
+  /** What events carry; "" in a journal without execution ids. */
+  readonly recordedId?: "" | undefined;
+  readonly seed: SessionSeed;
+  readonly invocation: ExecInvocation;
+  readonly harness: HarnessEntry;
+  readonly descriptor: HarnessDescriptor;
+  /** What the session's row told of its compute when the turn began. */
+  readonly compute: ComputeRef | undefined;
+  /** The seq of its EXECUTION_START. */
+  readonly startSeq: Seq;
+  /** The seq of the first record of its first append here: RESUME may come before the start. */
+  readonly firstSeq?: Seq | undefined;
+  readonly position: TurnPosition;
+  /** What it has recorded already; empty for a new turn. */
+  readonly tape: Tape;
+}
