@@ -8,14 +8,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { examplesOf } from "../src/cli/define.ts";
 import { EXIT_MEANINGS } from "../src/cli/exit.ts";
-import { createProgram, ENVIRONMENT } from "../src/cli/program.ts";
+import { createProgram, ENVIRONMENT, everyCommand, pathOf } from "../src/cli/program.ts";
 
 export const PAGE = join(import.meta.dirname, "..", "docs", "cli.md");
 
 /** The page as it should be. */
 export function cliPage(): string {
   const program = createProgram();
-  const { commands } = program;
+  const commands = everyCommand(program).slice(1);
   return (
     [
       "# The command line",
@@ -28,7 +28,7 @@ export function cliPage(): string {
         'JSON value; an error is `{"error":{"code":…,"message":…,"exit_code":…}}`.',
       table(
         ["command", ""],
-        commands.map((command) => [`[\`${command.name()}\`](#${command.name()})`, command.summary()]),
+        commands.map((command) => [`[\`${nameOf(command)}\`](#${nameOf(command).replaceAll(" ", "-")})`, command.summary()]),
       ),
       ...commands.flatMap(commandSection),
       "## Environment",
@@ -56,14 +56,19 @@ function commandSection(command: Command): readonly string[] {
     ...options.filter(({ hidden }) => !hidden).map((option) => [`\`${option.flags}\``, optionText(option)]),
   ];
   return [
-    `## ${command.name()}`,
-    `\`holdfast ${command.name()} ${command.usage()}\``,
+    `## ${nameOf(command)}`,
+    `\`${pathOf(command)} ${command.usage()}\``,
     command.description(),
-    table(["", ""], rows),
+    ...(rows.length === 0 ? [] : [table(["", ""], rows)]),
     `\`\`\`sh\n${examplesOf(command)
       .map(([what, line]) => `# ${what}\n${line}`)
       .join("\n")}\n\`\`\``,
   ];
+}
+
+/** A command as one types it after `holdfast`. */
+function nameOf(command: Command): string {
+  return pathOf(command).replace("holdfast ", "");
 }
 
 function bracketed(argument: Argument): string {

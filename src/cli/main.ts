@@ -2,14 +2,14 @@
 
 import { CommanderError, type Command } from "commander";
 import { flushed, outputFaultOf, tellOutputFault, type OutputFault } from "./output-fault.ts";
-import { createProgram } from "./program.ts";
+import { createProgram, everyCommand, pathOf } from "./program.ts";
 import { Screen } from "./screen.ts";
 
 /** Parses the arguments and runs the command. Wrong usage is told on standard error, with exit code 2. */
 async function main(argv: readonly string[]): Promise<void> {
   const program = createProgram();
   const json = argv.includes("--json");
-  for (const command of [program, ...program.commands]) quiet(command, json);
+  for (const command of everyCommand(program)) quiet(command, json);
   let fault: OutputFault | undefined;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => (fault ??= outputFaultOf(error)));
   // Nobody can be told what standard error cannot take, as a log on a full disk: whatever runs goes on.
@@ -36,10 +36,6 @@ function quiet(command: Command, json: boolean): void {
       write(`holdfast: ${message}\nusage: ${usageOf(command)}\nmore:  ${pathOf(command)} --help\n`);
     },
   });
-}
-
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
 }
 
 function usageOf(command: Command): string {

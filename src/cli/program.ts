@@ -9,6 +9,7 @@ import { execCommand } from "./commands/exec.ts";
 import { exportCommand } from "./commands/export.ts";
 import { forkCommand } from "./commands/fork.ts";
 import { getCommand } from "./commands/get.ts";
+import { harnessCommand } from "./commands/harness.ts";
 import { headCommand } from "./commands/head.ts";
 import { importCommand } from "./commands/import.ts";
 import { keygenCommand } from "./commands/keygen.ts";
@@ -29,6 +30,9 @@ export const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] 
   ["HOLDFAST_SERVER", "the server's address, or embedded, when --server is not given"],
   ["HOLDFAST_TOKEN", "the bearer token; it is never an argument"],
   ["HOLDFAST_TOKEN_FILE", "a file that holds the token"],
+  ["HOLDFAST_OPERATOR", "the operator's port for the harness commands, when --operator is not given"],
+  ["HOLDFAST_OPERATOR_TOKEN", "the operator's token; or HOLDFAST_OPERATOR_TOKEN_FILE, a file that holds it"],
+  ["HOLDFAST_CONFIG", "the config file of serve and of an embedded server"],
   ["HOLDFAST_DATA", "the data folder of serve and of an embedded server; ./.holdfast by default"],
   ["NO_COLOR", "any value: no colours"],
   ["HOLDFAST_DEBUG", "any value: an internal error comes with its stack, which is no JSON"],
@@ -39,7 +43,7 @@ Where a command finds its server: --server, else HOLDFAST_SERVER, else a Holdfas
 embedded in the command over the data folder (the word "embedded" in place of an address asks for that at once). With --json every line of standard output and of standard error is one JSON value.
 
 Environment:
-${ENVIRONMENT.map(([name, meaning]) => `  ${name.padEnd(21)}${meaning}`).join("\n")}
+${ENVIRONMENT.map(([name, meaning]) => `  ${name.padEnd(25)}${meaning}`).join("\n")}
 
 ${exitTable()}
 
@@ -58,8 +62,18 @@ export function createProgram(): Command {
     .addHelpText("after", AFTER)
     .showSuggestionAfterError(true);
   for (const command of commands()) program.addCommand(command);
-  for (const command of [program, ...program.commands]) withCommonFlags(command);
+  for (const command of everyCommand(program)) withCommonFlags(command);
   return program;
+}
+
+/** A command and all that are under it, each before its own. */
+export function everyCommand(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)];
+}
+
+/** A command's name with those above it, as one types it. */
+export function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 /** Help and version by all the names that people try, on every command. */
@@ -90,6 +104,7 @@ function commands(): readonly Command[] {
     importCommand(),
     headCommand(),
     keygenCommand(),
+    harnessCommand(),
     tailCommand(),
     cancelCommand(),
     suspendCommand(),

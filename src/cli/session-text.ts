@@ -3,11 +3,12 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { ComputeState, DeletionState, ExecState, type Session } from "../client/index.ts";
+import { columnLines } from "./columns.ts";
 import { plainLine } from "./plain.ts";
 
 const COLUMNS = ["SESSION", "STATE", "SEQ", "CREATED", "HARNESS", "NAME"] as const;
 
-/** Sessions under a heading, in columns as wide as they need to be. The last column is not padded. */
+/** Sessions under a heading. */
 export function sessionTable(sessions: readonly Session[], bold: (text: string) => string): readonly string[] {
   const rows = sessions.map((session) => [
     plainLine(session.metadata?.uid ?? ""),
@@ -17,9 +18,7 @@ export function sessionTable(sessions: readonly Session[], bold: (text: string) 
     plainLine(session.harness),
     plainLine(session.metadata?.name ?? ""),
   ]);
-  const widths = COLUMNS.map((column, index) => Math.max(column.length, ...rows.map((row) => row[index]?.length ?? 0)));
-  const joined = (cells: readonly string[]): string => cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ");
-  return [bold(joined(COLUMNS).trimEnd()), ...rows.map((row) => joined(row).trimEnd())];
+  return columnLines(COLUMNS, rows, bold);
 }
 
 /** One session, a fact on each line. */
@@ -80,7 +79,7 @@ function computeOf({ computeState, compute }: Session): string {
 }
 
 /** The time to the second, in UTC. */
-function timeOf(time: Timestamp | undefined): string {
+export function timeOf(time: Timestamp | undefined): string {
   if (time === undefined) return "";
   return `${new Date(timestampMs(time)).toISOString().slice(0, 19)}Z`;
 }

@@ -4,21 +4,22 @@ import { readFileSync } from "node:fs";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 
 /** The variables that hold a token, or the name of a file that does. */
-export interface TokenEnvironment {
-  readonly HOLDFAST_TOKEN?: string | undefined;
-  readonly HOLDFAST_TOKEN_FILE?: string | undefined;
-}
+export type TokenEnvironment = Readonly<Record<string, string | undefined>>;
 
-/** The token, without white space around it; undefined when there is none. */
-export function tokenOf(environment: TokenEnvironment): string | undefined {
-  const { HOLDFAST_TOKEN: direct, HOLDFAST_TOKEN_FILE: path } = environment;
-  if (direct !== undefined && direct !== "") return headerSafe(direct.trim(), "HOLDFAST_TOKEN");
+/** The token in `variable` or in the file that `variable`_FILE names, without white space around it; undefined when there is none. */
+export function tokenOf(
+  environment: TokenEnvironment,
+  variable: "HOLDFAST_TOKEN" | "HOLDFAST_OPERATOR_TOKEN" = "HOLDFAST_TOKEN",
+): string | undefined {
+  const fileVariable = `${variable}_FILE`;
+  const { [variable]: direct, [fileVariable]: path } = environment;
+  if (direct !== undefined && direct !== "") return headerSafe(direct.trim(), variable);
   if (path === undefined || path === "") return undefined;
   try {
-    return headerSafe(readFileSync(path, "utf8").trim(), "HOLDFAST_TOKEN_FILE");
+    return headerSafe(readFileSync(path, "utf8").trim(), fileVariable);
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
-    throw invalidArgument("HOLDFAST_TOKEN_FILE", "must name a file that can be read", { cause: error });
+    throw invalidArgument(fileVariable, "must name a file that can be read", { cause: error });
   }
 }
 
