@@ -1,0 +1,62 @@
+/**
+ * Confinement by bubblewrap: namespaces of its own for everything, and a file system that is put together.
+ *
+ * What a confined child has: no network but a loopback of its own; processes of its own only; the system's programs and libraries and
+ * its working directory, read-only; a `/tmp` in memory that ends with it; no capabilities. It dies with the host. Its environment is
+ * the one that bubblewrap was started with, so that no value of it stands in a list of arguments, which every user can read.
+ */
+
+import { lstatSync, readlinkSync } from "node:fs";
+import type { Programs } from "./command.ts";
+import type { ProcessSettings } from "./options.ts";
+
+/** Where programs and libraries are. On most systems all but the first are links into it. */
+const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/** What programs need of the configuration to start: where libraries are, which alternative is meant, the time zone. */
+const CONFIGURATION = ["/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"];
+
+const TMP_BYTES_MAX = 64 * 1024 * 1024;
+
+/** The descriptor on which bubblewrap tells the process id of what it has confined. */
+export const INFO_FD = 3;
+
+/** The arguments of bubblewrap, up to the command. */
+export function confinedArguments(
+  { confinement = {}, cwd }: ProcessSettings,
+  { command, realCommand }: Programs,
+  socketFolder: string | undefined,
+): readonly string[] {
+  const { readOnly = [], writable = [], tmpBytesMax = TMP_BYTES_MAX } = confinement;
+  return [
+    // The child is started in a session of its own already, and has no terminal. Its process group stays that of bubblewrap, so
+    // that pausing the group pauses it.
+    ...["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "harness", "--info-fd", String(INFO_FD)],
+    ...SYSTEM.flatMap(systemFolder),
+    ...CONFIGURATION.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...["--proc", "/proc", "--dev", "/dev", "--size", String(tmpBytesMax), "--tmpfs", "/tmp"],
+    ...["--ro-bind", cwd, cwd],
+    ...(isSystem(command) ? [] : ["--ro-bind", realCommand, command]),
+    ...readOnly.flatMap((path) => ["--ro-bind", path, path]),
+    ...writable.flatMap((path) => ["--bind", path, path]),
+    ...(socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder]),
+    ...["--remount-ro", "/", "--chdir", cwd, "--"],
+  ];
+}
+
+function systemFolder(path: string): readonly string[] {
+  const link = linkAt(path);
+  if (link === undefined) return ["--ro-bind-try", path, path];
+  return ["--symlink", link, path];
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSystem(path: string): boolean {
+  return SYSTEM.some((folder) => path.startsWith(`${folder}/`));
+}

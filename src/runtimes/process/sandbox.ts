@@ -1,0 +1,197 @@
+/**
+ * A child and the line to it: one incarnation.
+ *
+ * Invariants:
+ * - It lives as long as both do. A child without its line is stopped; a line without its child is closed, with what the child ended by.
+ * - A child in which the host gave an exchange up is stopped: no later turn meets what it still does.
+ */
+
+import type { HoldfastError } from "../../base/errors.ts";
+import { createLineHarness, type HostLine, type LineHarness } from "../../harness-wire/index.ts";
+import { dialHarness, hostLineOver } from "../../harness-wire/node/index.ts";
+import type { Harness } from "../../spi/index.ts";
+import { Child, type Exit } from "./child.ts";
+import { childLine } from "./child-line.ts";
+import { commandOf, LISTEN_VARIABLE, type Programs } from "./command.ts";
+import { endedError, lateError, stoppedError } from "./ended.ts";
+import type { ProcessSettings } from "./options.ts";
+import { findPrograms } from "./programs.ts";
+import { untilAborted } from "./until-aborted.ts";
+import { unconfinable } from "./unconfinable.ts";
+import { makeSocketFolder, untilListening, type SocketFolder } from "./unix-line.ts";
+import type { Watchdog } from "./watchdog.ts";
+
+/** What a sandbox is started with. */
+export interface SandboxOptions {
+  readonly settings: ProcessSettings;
+  readonly watchdog: Watchdog;
+  readonly signal: AbortSignal | undefined;
+  /** Called once nothing is left of it, however that came. */
+  readonly onGone: () => void;
+}
+
+/** How long the end of a child is waited for once its line is closed, and the end of its line once it has gone. */
+const NEWS_MS = 1_000;
+
+/** One child that answers. */
+export class Sandbox {
+  readonly harness: Harness;
+  readonly child: Child;
+  readonly #settings: ProcessSettings;
+  readonly #folder: SocketFolder | undefined;
+  #line: LineHarness | undefined;
+  #turns = 0;
+  #stopping: Promise<void> | undefined;
+  /** It was told to leave while it lived. */
+  #wasTold = false;
+  readonly #gone: Promise<void>;
+
+  /**
+   * Starts a child and waits until it answers. Rejects with FAILED_PRECONDITION where it cannot be started, with UNAVAILABLE where it ended
+   * or does not answer in time; nothing is left of it then.
+   */
+  static async start(options: SandboxOptions): Promise<Sandbox> {
+    const { settings, signal } = options;
+    signal?.throwIfAborted();
+    const programs = findPrograms(settings);
+    const folder = settings.line === "unix" ? await makeSocketFolder() : undefined;
+    let sandbox: Sandbox | undefined;
+    try {
+      sandbox = new Sandbox(await startChild(settings, programs, folder), folder, options);
+      await sandbox.#answer(signal);
+      return sandbox;
+    } catch (error) {
+      await sandbox?.stop();
+      await folder?.[Symbol.asyncDispose]();
+      throw (await unconfinable(sandbox?.child, settings)) ?? error;
+    }
+  }
+
+  private constructor(child: Child, folder: SocketFolder | undefined, options: SandboxOptions) {
+    this.child = child;
+    this.#settings = options.settings;
+    this.#folder = folder;
+    options.watchdog.watch(child.pid);
+    this.#gone = child.exited.then(async (exit) => {
+      options.watchdog.forget(child.pid);
+      await this.#mourn(exit);
+      options.onGone();
+    });
+    this.harness = {
+      describe: (call) => this.#line!.describe(call),
+      run: async (start, sink, call) => {
+        this.#turns += 1;
+        try {
+          await this.#line!.run(start, sink, call);
+        } finally {
+          this.#turns -= 1;
+        }
+      },
+    };
+  }
+
+  get isAlive(): boolean {
+    return this.child.exit === undefined && this.#stopping === undefined;
+  }
+
+  get isInTurn(): boolean {
+    return this.#turns > 0;
+  }
+
+  /** Ends it: SIGTERM, a grace, SIGKILL. Resolves when nothing is left of it. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    this.#wasTold = this.child.exit === undefined;
+    await this.child.stop(this.#settings.stopGraceMs);
+    await this.#gone;
+  }
+
+  async #answer(signal: AbortSignal | undefined): Promise<void> {
+    const { ports, startTimeoutMs } = this.#settings;
+    const giveUp = new AbortController();
+    const stopWaiting = (): void => giveUp.abort(signal?.reason);
+    signal?.addEventListener("abort", stopWaiting, { once: true });
+    const timer = ports.clock.after(startTimeoutMs, () => giveUp.abort(lateError(startTimeoutMs)));
+    void this.child.exited.then((exit) => giveUp.abort(endedError(exit)));
+    try {
+      await untilAborted(this.#greet(giveUp.signal), giveUp.signal);
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener("abort", stopWaiting);
+    }
+  }
+
+  async #greet(signal: AbortSignal): Promise<void> {
+    const { ports, limits, log, grant, startTimeoutMs } = this.#settings;
+    const line = childLine(await this.#dial(signal), {
+      whyEnded: () => this.#whyEnded(),
+      onGivenUp: () => void this.stop(),
+    });
+    if (signal.aborted) return void (await line[Symbol.asyncDispose]());
+    const harness = createLineHarness({ line, clock: ports.clock, log, grant, limits: { ...limits, helloTimeoutMs: startTimeoutMs } });
+    this.#line = harness;
+    void harness.closed.then(() => this.stop());
+    await harness.ready();
+  }
+
+  async #dial(signal: AbortSignal): Promise<HostLine> {
+    const { stdin, stdout } = this.child;
+    const { ports, limits, startTimeoutMs, grant } = this.#settings;
+    const frameBytesMax = limits?.frameBytesMax;
+    if (this.#folder === undefined)
+      return hostLineOver({ readable: stdout, writable: stdin }, frameBytesMax === undefined ? {} : { frameBytesMax });
+    const { socket, address } = this.#folder;
+    await untilListening(socket, { clock: ports.clock, signal });
+    const { line } = await dialHarness(address, { frameBytesMax, signal, timeoutMs: startTimeoutMs, offersHost: grant !== undefined });
+    return line;
+  }
+
+  /** The line is closed: mostly since the child has gone, or is about to. */
+  async #whyEnded(): Promise<HoldfastError | undefined> {
+    const news = Promise.withResolvers<Exit | undefined>();
+    const timer = this.#settings.ports.clock.after(NEWS_MS, () => news.resolve(undefined));
+    void this.child.exited.then(news.resolve);
+    const exit = await news.promise;
+    timer.cancel();
+    if (this.#wasTold) return stoppedError();
+    return exit === undefined ? undefined : endedError(exit);
+  }
+
+  async #mourn(exit: Exit): Promise<void> {
+    const { ports, log } = this.#settings;
+    const wasTold = this.#wasTold;
+    const line = this.#line;
+    if (line !== undefined) {
+      // What it said before it went is still read.
+      const timer = ports.clock.after(NEWS_MS, () => void line[Symbol.asyncDispose]());
+      await line.closed;
+      timer.cancel();
+    }
+    const stderr = await this.child.lastWords(NEWS_MS);
+    const ended = exit.kind === "code" ? { code: exit.code } : { signal: exit.signal };
+    log.log(wasTold ? "debug" : "warn", wasTold ? "a harness's process was stopped" : "a harness's process ended", {
+      pid: this.child.pid,
+      ...ended,
+      stderr: stderr === "" ? undefined : stderr,
+    });
+    await this.#folder?.[Symbol.asyncDispose]();
+  }
+}
+
+function startChild(settings: ProcessSettings, programs: Programs, folder: SocketFolder | undefined): Promise<Child> {
+  const env = { ...settings.env, [LISTEN_VARIABLE]: folder?.address ?? "stdio" };
+  const { cwd, stderrBytesMax, ports, confinement } = settings;
+  return Child.start({
+    command: commandOf(settings, programs, folder?.path),
+    cwd,
+    env,
+    confined: confinement !== undefined,
+    outputIsText: folder !== undefined,
+    stderrBytesMax,
+    clock: ports.clock,
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * Sees to it that no child outlives the host, however the host ends: a shell that knows the process groups of the children, and kills
+ * them when its standard input ends, which the kernel does for a host that was killed.
+ *
+ * A child that reads its own standard input sees the same end and leaves by itself; this is for the one that does not.
+ */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { Socket } from "node:net";
+import type { Log } from "../../base/ports.ts";
+
+const SCRIPT = `
+trap '' TERM INT HUP
+live=' '
+while read -r op group; do
+  case "$op" in
+    +) live="$live$group " ;;
+    -) case "$live" in *" $group "*) live="\${live%%" $group "*} \${live#*" $group "}" ;; esac ;;
+  esac
+done
+for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
+`;
+
+/** One shell for all children of a runtime. */
+export class Watchdog implements Disposable {
+  readonly #log: Log;
+  readonly #groups = new Set<number>();
+  #shell: ChildProcess | undefined;
+  #isDisposed = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** The shell's process id, while it runs. */
+  get pid(): number | undefined {
+    return this.#shell?.pid;
+  }
+
+  /** The group dies with the host. */
+  watch(group: number): void {
+    this.#groups.add(group);
+    if (this.#shell === undefined) this.#start();
+    else this.#tell(`+ ${group}\n`);
+  }
+
+  /** The group is gone: its number may soon be another's. */
+  forget(group: number): void {
+    if (this.#groups.delete(group)) this.#tell(`- ${group}\n`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isDisposed = true;
+    this.#shell?.stdin?.end();
+  }
+
+  #start(): void {
+    if (this.#isDisposed) return;
+    // In a session of its own: what is sent to the host's group does not reach it.
+    const shell = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {}, cwd: "/" });
+    this.#shell = shell;
+    shell.on("error", () => this.#lost(shell));
+    shell.on("exit", () => this.#lost(shell));
+    shell.stdin.on("error", () => undefined);
+    // It must not keep the host alive.
+    shell.unref();
+    if (shell.stdin instanceof Socket) shell.stdin.unref();
+    this.#tell([...this.#groups].map((group) => `+ ${group}\n`).join(""));
+  }
+
+  #lost(shell: ChildProcess): void {
+    if (this.#shell !== shell) return;
+    this.#shell = undefined;
+    if (this.#isDisposed) return;
+    // The next child starts another, which is told of all.
+    this.#log.log("warn", "the shell that ends children with the host is gone; the next child starts another");
+  }
+
+  #tell(lines: string): void {
+    this.#shell?.stdin?.write(lines);
+  }
+}
