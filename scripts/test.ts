@@ -4,11 +4,12 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { endAll, ROOT, run, type Outcome } from "./run.ts";
-import { closingLine, isGood, sum, tallyOfCheck, tallyOfVitest, type Tally } from "./tally.ts";
+import { closingLine, isGood, NOTHING, sum, tallyOfCheck, tallyOfVitest, type Tally } from "./tally.ts";
 
 type Step =
   | { readonly kind: "checks"; readonly name: string; readonly what: string; readonly commands: readonly (readonly string[])[] }
-  | { readonly kind: "tests"; readonly name: string; readonly what: string; readonly runs: "source" | "build" };
+  | { readonly kind: "tests"; readonly name: string; readonly what: string; readonly runs: "source" | "build" }
+  | { readonly kind: "python"; readonly name: string; readonly what: string };
 
 /** From nothing: an incremental build can stay red after what it complains of is gone. */
 const BUILD = ["tsc", "-b", "--force", "tsconfig.build.json"] as const;
@@ -38,6 +39,7 @@ const STEPS: readonly Step[] = [
     what: "links in Markdown files, paths and hosts in all files",
     commands: [["node", "scripts/check-docs.ts"]],
   },
+  { kind: "python", name: "python", what: "the Python SDK: generated code current, lint, types, its tests; in sdks/python/.venv" },
   { kind: "tests", name: "unit", what: "unit and integration tests beside the code", runs: "source" },
   { kind: "tests", name: "process", what: "tests that start, stop and kill whole processes", runs: "build" },
   { kind: "tests", name: "package", what: "the tarball, packed, installed elsewhere and run", runs: "build" },
@@ -98,9 +100,20 @@ function readOptions(args: readonly string[]): Options | { readonly refusal: str
 
 async function runStep(step: Step): Promise<Result> {
   const start = performance.now();
-  const { tally, output } = step.kind === "checks" ? await runChecks(step.commands) : await runTests(step.name, step.runs);
+  const { tally, output } = await outcomeOf(step);
   writeFileSync(join(REPORTS, `${step.name}.log`), output);
   return { name: step.name, tally, seconds: (performance.now() - start) / 1000, output };
+}
+
+function outcomeOf(step: Step): Promise<{ tally: Tally; output: string }> {
+  switch (step.kind) {
+    case "checks":
+      return runChecks(step.commands);
+    case "tests":
+      return runTests(step.name, step.runs);
+    case "python":
+      return runPython(step.name);
+  }
 }
 
 async function runChecks(commands: readonly (readonly string[])[]): Promise<{ tally: Tally; output: string }> {
@@ -123,6 +136,23 @@ async function runTests(project: string, runs: "source" | "build"): Promise<{ ta
   const command = ["vitest", "run", "--project", project, "--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`];
   const { exitCode, output } = await run(command, { timeoutMs: STEP_LIMIT_MS, env: { NO_COLOR: "1", FORCE_COLOR: undefined } });
   return { tally: tallyOfVitest(exitCode, readIfThere(reportPath)), output };
+}
+
+/** Runs the checks and tests of the Python SDK. Where there is no Python for it they are skipped, and the tally says so. */
+async function runPython(name: string): Promise<{ tally: Tally; output: string }> {
+  const probe = await run(["python3", "-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"]);
+  if (probe.exitCode !== 0) {
+    return {
+      tally: { ...NOTHING, skipped: 1 },
+      output: "python3: 3.10 or later with venv is needed for the Python SDK; it was not checked\n",
+    };
+  }
+  const reportPath = join(REPORTS, `${name}.json`);
+  rmSync(reportPath, { force: true });
+  const { exitCode, output } = await run(["python3", "sdks/python/tools/check.py", "--report", reportPath], { timeoutMs: STEP_LIMIT_MS });
+  const report = JSON.parse(readIfThere(reportPath) ?? "{}") as Partial<Tally>;
+  const { passed = 0, failed = 0, skipped = 0 } = report;
+  return { tally: { passed, failed: exitCode === 0 && passed > 0 ? failed : Math.max(failed, 1), skipped }, output };
 }
 
 function readIfThere(path: string): string | undefined {
@@ -149,7 +179,8 @@ async function main(args: readonly string[]): Promise<number> {
   for (const step of options.steps) {
     const result = await runStep(step);
     results.push(result);
-    const isOk = isGood(result.tally);
+    // A step that was skipped as a whole is not good, and not bad either; only the whole run must have counted something.
+    const isOk = isGood(result.tally) || (result.tally.failed === 0 && result.tally.skipped > 0);
     console.log(`${isOk ? "ok  " : "FAIL"} ${step.name.padEnd(10)} ${closingLine(result.tally)} (${result.seconds.toFixed(1)} s)`);
     if (!isOk || options.verbose) console.log(result.output.trimEnd());
   }
