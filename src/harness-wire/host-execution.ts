@@ -2,22 +2,20 @@
  * One execution at the host's end: a harness elsewhere, driven through a sink here.
  *
  * Invariants:
- * - The sink's methods are called in the order in which the events arrive. No event waits for the result of one before it; the sink
- *   keeps the order of effects.
- * - Nothing reaches the sink after END, PARKED, a broken rule, a cancel, or an effect that was refused without anybody waiting for it.
+ * - What reaches the sink, and in which order, is the effect runner's affair; nothing reaches it after END, PARKED, a broken rule or a cancel.
  * - The run is over when the harness ended the exchange, when it broke a rule, when the line closed, or when the grace after a cancel
  *   has passed: whichever comes first, and once.
  * - It completes only after END COMPLETED, when every output, report and usage before it has been taken by the sink.
  */
 
 import type { Timer } from "../base/ports.ts";
-import type { ControllerFrame } from "../gen/agentsessions/v1/harness_pb.ts";
 import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ExchangeEnd, HarnessFrame, MintTokenRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { ApprovalParkedError, HarnessFailure } from "../spi/faults.ts";
 import type { EventSink, Start } from "../spi/index.ts";
 import { askedEffectOf, isSameRef, type AskedEffect } from "./asked-effect.ts";
+import { EffectRunner, type ControllerBody } from "./effect-runner.ts";
 import { HistoryFeed } from "./history-feed.ts";
 import type { ExchangeContext, HostExchange, HostFrameBody } from "./host-exchange.ts";
 import type { FrameExtras, HostGrant } from "./line.ts";
@@ -27,7 +25,6 @@ import type { PushedHistory } from "./pushed-history.ts";
 import { RefusedEffects } from "./refused-effects.ts";
 import { STATUS_CANCELLED, STATUS_INTERNAL, wireErrorOf } from "./status.ts";
 
-type ControllerBody = ControllerFrame["frame"];
 /** How the harness said that it ends. */
 type Ending = Extract<AskedEffect, { kind: "completed" | "canceled" | "failed" | "parked" }>;
 
@@ -35,20 +32,14 @@ type Ending = Extract<AskedEffect, { kind: "completed" | "canceled" | "failed" |
 export class HostExecution implements HostExchange {
   readonly #context: ExchangeContext;
   readonly #start: Start;
-  readonly #sink: EventSink;
   readonly #outcome = new Deferred<void>();
   readonly #feed: HistoryFeed | undefined;
+  readonly #effects: EffectRunner;
   readonly #refused = new RefusedEffects();
   readonly #parks: ApprovalParkedError[] = [];
-  readonly #mediated = new Set<string>();
-  readonly #modelCalls = new Set<string>();
   readonly #tokens = new AbortController();
   #ordinal = 0;
-  #inFlight = 0;
-  #unanswered = 0;
   #tokenRequests = 0;
-  #room: Deferred<void> | undefined;
-  #drained: Deferred<void> | undefined;
   #ending: Ending | undefined;
   #cancelReason: { readonly reason: unknown } | undefined;
   #timer: Timer | undefined;
@@ -59,7 +50,14 @@ export class HostExecution implements HostExchange {
   constructor(context: ExchangeContext, start: Start, sink: EventSink, options: { readonly pulled: boolean }) {
     this.#context = context;
     this.#start = start;
-    this.#sink = sink;
+    const { effectsInFlightMax: inFlightMax } = context.limits;
+    this.#effects = new EffectRunner(sink, {
+      inFlightMax,
+      answers: {
+        answer: (ordinal, result) => this.#answer(ordinal, result),
+        refuse: (ordinal, error) => (error instanceof ApprovalParkedError ? this.#park(error) : this.#refuse(ordinal, error)),
+      },
+    });
     if (!options.pulled) return;
     this.#feed = new HistoryFeed(start.history, {
       limits: context.limits,
@@ -107,9 +105,7 @@ export class HostExecution implements HostExchange {
     } catch (error) {
       this.#break(error instanceof HarnessFailure ? error : brokenProtocol("a frame could not be read"));
     }
-    if (this.#isOver || this.#inFlight < this.#context.limits.effectsInFlightMax) return undefined;
-    this.#room ??= new Deferred();
-    return this.#room.promise;
+    return this.#isOver ? undefined : this.#effects.room;
   }
 
   fail(error: Error): void {
@@ -120,7 +116,7 @@ export class HostExecution implements HostExchange {
   cancel(reason: unknown): void {
     if (this.#isOver || this.#cancelReason !== undefined) return;
     this.#cancelReason = { reason };
-    this.#freeRoom();
+    this.#effects.stop();
     if (this.#hasLeft) return this.#settle(reason);
     const { cancelGraceMs } = this.#context.limits;
     const word = cancelWordOf(reason);
@@ -159,7 +155,7 @@ export class HostExecution implements HostExchange {
       case "parked":
         return this.#ends(effect);
       default:
-        if (this.#cancelReason === undefined) this.#perform(effect, this.#ordinal);
+        if (this.#cancelReason === undefined) this.#effects.add(effect, this.#ordinal);
     }
   }
 
@@ -178,78 +174,12 @@ export class HostExecution implements HostExchange {
     return this.#parks.find(({ ref }) => isSameRef(ref, ending.ref));
   }
 
-  #perform(effect: Exclude<AskedEffect, Ending>, ordinal: number): void {
-    const { fatal } = this.#refused;
-    if (fatal !== undefined) {
-      // Whoever waits for an answer gets one; of the others the first was told.
-      if (effect.kind === "model" || effect.kind === "tool") void this.#answer(ordinal, () => Promise.reject(fatal));
-      return;
-    }
-    switch (effect.kind) {
-      case "model": {
-        const { callId, request } = effect;
-        if (this.#modelCalls.has(callId)) throw brokenProtocol("MODEL_CALL must have an id that no open call has");
-        this.#modelCalls.add(callId);
-        return void this.#answer(ordinal, async () => {
-          try {
-            const { message, usage } = await this.#sink.model(request);
-            return { case: "model", value: { $typeName: "agentsessions.v1.ModelResult", message, usage, modelCallId: callId } };
-          } finally {
-            this.#modelCalls.delete(callId);
-          }
-        });
-      }
-      case "tool":
-        this.#mediated.add(effect.call.id);
-        return void this.#answer(ordinal, async () => ({ case: "tool", value: await this.#sink.toolCall(effect.call) }));
-      case "report":
-        if (this.#mediated.has(effect.result.id)) throw brokenProtocol("the result of a call that the host runs is the host's to report");
-        return void this.#record(ordinal, () => this.#sink.report(effect.result));
-      case "output":
-        return void this.#record(ordinal, () => this.#sink.output(effect.text));
-      case "usage":
-        return void this.#record(ordinal, () => this.#sink.usage(effect.usage));
-    }
-  }
-
-  /** An effect whose result the harness waits for. */
-  async #answer(ordinal: number, perform: () => Promise<ControllerBody>): Promise<void> {
-    this.#inFlight += 1;
-    try {
-      const result = await perform();
-      if (!this.#isOver) await this.#sendResult(ordinal, result);
-    } catch (error) {
-      if (error instanceof ApprovalParkedError) await this.#park(error);
-      else await this.#refuse(ordinal, error);
-    } finally {
-      this.#inFlight -= 1;
-      this.#freeRoom();
-    }
-  }
-
-  async #sendResult(ordinal: number, result: ControllerBody): Promise<void> {
+  async #answer(ordinal: number, result: ControllerBody): Promise<void> {
     try {
       await this.#control(result);
     } catch (error) {
       // A line that is closed ends the execution by itself; a result that is too large for the harness is its author's affair.
       if (error instanceof HoldfastError && error.code === "resource_exhausted") await this.#refuse(ordinal, error);
-    }
-  }
-
-  /** An effect that nobody waits for: once one is refused, nothing after it happens. */
-  async #record(ordinal: number, perform: () => Promise<void>): Promise<void> {
-    this.#inFlight += 1;
-    this.#unanswered += 1;
-    try {
-      await perform();
-    } catch (error) {
-      this.#refused.fatal ??= error;
-      await this.#refuse(ordinal, error);
-    } finally {
-      this.#inFlight -= 1;
-      this.#unanswered -= 1;
-      if (this.#unanswered === 0) this.#drained?.resolve();
-      this.#freeRoom();
     }
   }
 
@@ -295,16 +225,17 @@ export class HostExecution implements HostExchange {
     if (end.code === 0 && ending === undefined) throw brokenProtocol("an exchange may end in order only after END or PARKED");
     this.#timer?.cancel();
     this.#hasLeft = true;
-    const outcome = (): unknown => (ending === undefined ? this.#refused.errorOf(end) : this.#errorOf(ending));
-    if (this.#unanswered === 0) return this.#settle(outcome());
-    this.#drained = new Deferred();
-    void this.#drained.promise.then(() => this.#settle(outcome()));
+    const outcome = (): unknown =>
+      ending === undefined ? (this.#effects.fatal?.error ?? this.#refused.errorOf(end)) : this.#errorOf(ending);
+    const { drained } = this.#effects;
+    if (drained === undefined) return this.#settle(outcome());
+    void drained.then(() => this.#settle(outcome()));
   }
 
   /** What a run that ended so rejects with; undefined for one that completed. */
   #errorOf(ending: Ending): unknown {
     if (ending.kind === "parked") return this.#parkOf(ending);
-    if (this.#refused.fatal !== undefined) return this.#refused.fatal;
+    if (this.#effects.fatal !== undefined) return this.#effects.fatal.error;
     if (ending.kind === "failed") return new HarnessFailure(ending.grpcCode, ending.description);
     return this.#parks.length > 0 ? sweptAwayPark() : undefined;
   }
@@ -327,14 +258,9 @@ export class HostExecution implements HostExchange {
     this.#feed?.close();
     this.#tokens.abort(new HoldfastError("cancelled", "identity: the execution is over"));
     this.#context.release();
-    this.#freeRoom();
+    this.#effects.stop();
     if (error === undefined) this.#outcome.resolve();
     else this.#outcome.reject(error);
-  }
-
-  #freeRoom(): void {
-    this.#room?.resolve();
-    this.#room = undefined;
   }
 
   #wait(ms: number, then: () => void): void {

@@ -7,8 +7,6 @@ const REMEMBERED_MAX = 16;
 
 /** Remembers refusals. */
 export class RefusedEffects {
-  /** The refusal of an effect that nobody waits for; nothing may happen after it. */
-  fatal: unknown;
   readonly #last: { readonly wire: WireError; readonly error: unknown }[] = [];
 
   /** Notes that `error` was sent as `wire`. */
@@ -20,6 +18,6 @@ export class RefusedEffects {
   /** What an execution that the harness ended with `end` failed with. */
   errorOf(end: WireError): unknown {
     const same = this.#last.findLast(({ wire }) => wire.code === end.code && wire.description === end.description);
-    return this.fatal ?? same?.error ?? thrownErrorOfWire(end);
+    return same?.error ?? thrownErrorOfWire(end);
   }
 }

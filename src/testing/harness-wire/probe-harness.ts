@@ -11,6 +11,7 @@ import {
   Mediation,
   messageText,
   textMessage,
+  toolResult,
   type Harness,
   type Start,
   type TurnSink,
@@ -107,8 +108,8 @@ export const PLAYS: Readonly<Record<string, Play>> = {
     await sink.model({ messages: [textMessage("user", "never asked")] });
   },
   "a report of what is the host's": async (_start, sink) => {
-    const result = { id: "x", approvalRequestSeq: 3n };
-    await sink.report(result as Parameters<TurnSink["report"]>[0]);
+    const result = { ...toolResult({ id: "x" }), approvalRequestSeq: 3n };
+    await sink.report(result);
   },
   "an end that failed": async (_start, sink) => {
     await sink.output("so far");
