@@ -27,20 +27,21 @@ export function confinedArguments(
   socketFolder: string | undefined,
 ): readonly string[] {
   const { readOnly = [], writable = [], tmpBytesMax = TMP_BYTES_MAX } = confinement;
-  return [
+  const options: readonly (readonly string[])[] = [
     // The child is started in a session of its own already, and has no terminal. Its process group stays that of bubblewrap, so
     // that pausing the group pauses it.
-    ...["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "harness", "--info-fd", String(INFO_FD)],
-    ...SYSTEM.flatMap(systemFolder),
-    ...CONFIGURATION.flatMap((path) => ["--ro-bind-try", path, path]),
-    ...["--proc", "/proc", "--dev", "/dev", "--size", String(tmpBytesMax), "--tmpfs", "/tmp"],
-    ...["--ro-bind", cwd, cwd],
-    ...(isSystem(command) ? [] : ["--ro-bind", realCommand, command]),
-    ...readOnly.flatMap((path) => ["--ro-bind", path, path]),
-    ...writable.flatMap((path) => ["--bind", path, path]),
-    ...(socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder]),
-    ...["--remount-ro", "/", "--chdir", cwd, "--"],
+    ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "harness", "--info-fd", String(INFO_FD)],
+    ...SYSTEM.map(systemFolder),
+    ...CONFIGURATION.map((path) => ["--ro-bind-try", path, path]),
+    ["--proc", "/proc", "--dev", "/dev", "--size", String(tmpBytesMax), "--tmpfs", "/tmp"],
+    ["--ro-bind", cwd, cwd],
+    isSystem(command) ? [] : ["--ro-bind", realCommand, command],
+    ...readOnly.map((path) => ["--ro-bind", path, path]),
+    ...writable.map((path) => ["--bind", path, path]),
+    socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder],
+    ["--remount-ro", "/", "--chdir", cwd, "--"],
   ];
+  return options.flat();
 }
 
 function systemFolder(path: string): readonly string[] {

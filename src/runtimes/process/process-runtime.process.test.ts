@@ -39,7 +39,7 @@ function world(options: Partial<ProcessRuntimeOptions> = {}, how: readonly strin
 }
 
 beforeAll(async () => {
-  bundle = await bundleProgram("stdio-program.ts");
+  bundle = await bundleProgram("program.ts");
   program = bundle.file;
 });
 

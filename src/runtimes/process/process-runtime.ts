@@ -105,7 +105,8 @@ class ProcessRuntime implements Runtime {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new HoldfastError("unavailable", "runtime: it is being closed"));
     const living = await Promise.allSettled(this.#living);
-    await Promise.all(living.map((started) => (started.status === "fulfilled" ? started.value.stop() : undefined)));
+    const sandboxes = living.flatMap((started) => (started.status === "fulfilled" ? [started.value] : []));
+    await Promise.all(sandboxes.map((sandbox) => sandbox.stop()));
     this.#watchdog[Symbol.dispose]();
   }
 

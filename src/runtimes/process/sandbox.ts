@@ -131,7 +131,7 @@ export class Sandbox {
       whyEnded: () => this.#whyEnded(),
       onGivenUp: () => void this.stop(),
     });
-    if (signal.aborted) return void (await line[Symbol.asyncDispose]());
+    if (signal.aborted) return await line[Symbol.asyncDispose]();
     const harness = createLineHarness({ line, clock: ports.clock, log, grant, limits: { ...limits, helloTimeoutMs: startTimeoutMs } });
     this.#line = harness;
     void harness.closed.then(() => this.stop());

@@ -68,6 +68,16 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     while (eaten.length < Number(rest)) eaten.push(Buffer.alloc(1024 * 1024, 1));
     await sink.output(`ate ${eaten.length}`);
   },
+  /** `fill <file> <mebibytes>` writes so much, and says what became of it. */
+  fill: async (rest, _start, sink) => {
+    const [file = "", mebibytes = ""] = rest.split(" ");
+    try {
+      writeFileSync(file, Buffer.alloc(Number(mebibytes) * 1024 * 1024, 1));
+      await sink.output("filled");
+    } catch (error) {
+      await sink.output(error instanceof Error && "code" in error ? String(error.code) : "?");
+    }
+  },
   /** `offspring` starts a process and says its id. */
   offspring: async (_rest, _start, sink) => {
     const child = spawn("/bin/sleep", ["600"], { stdio: "ignore" });
