@@ -1,7 +1,7 @@
 /** Dials a harness that is served over gRPC: by the harness wire where it says so, by the contract's own Connect otherwise. */
 
 import { create } from "@bufbuild/protobuf";
-import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { Client, credentials, Metadata, type ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import { HoldfastError } from "../../base/errors.ts";
 import { DescribeRequestSchema, Harness, type HarnessDescriptor } from "../../gen/agentsessions/v1/harness_pb.ts";
 import { clientMethod, errorOfStatus } from "../../grpc/index.ts";
@@ -21,6 +21,10 @@ export interface DialOptions {
   /** False never asks for the harness wire: the contract's own calls are made. Default true. */
   readonly wire?: boolean | undefined;
   readonly frameBytesMax?: number | undefined;
+  /** How each end knows the other. Default: cleartext. */
+  readonly credentials?: ChannelCredentials | undefined;
+  /** The name in the harness's certificate, where it is not the address's host. */
+  readonly serverName?: string | undefined;
   /** How long the harness may take to answer. Default 10,000. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -38,14 +42,17 @@ export interface DialledHarness {
 const CONTRACT_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Dials `address` (`unix:///path` or `host:port`, cleartext). Rejects with UNAVAILABLE where nobody answers, and with what the harness
+ * Dials `address` (`unix:///path` or `host:port`). Rejects with UNAVAILABLE where nobody answers, and with what the harness
  * answered where it does not describe itself.
  */
 export async function dialHarness(address: string, options: DialOptions = {}): Promise<DialledHarness> {
   const parsed = harnessAddressOf(address);
   const frameBytesMax = options.frameBytesMax ?? WIRE_LIMITS.frameBytesMax;
-  const channel = clientChannel(frameBytesMax, { local: isLoopback(parsed) });
-  const client = new Client(grpcTargetOf(parsed), credentials.createInsecure(), channel);
+  const channel: ChannelOptions = {
+    ...clientChannel(frameBytesMax, { local: isLoopback(parsed) }),
+    ...(options.serverName === undefined ? {} : { "grpc.ssl_target_name_override": options.serverName }),
+  };
+  const client = new Client(grpcTargetOf(parsed), options.credentials ?? credentials.createInsecure(), channel);
   const { callMetadata = {}, timeoutMs = 10_000, signal } = options;
   try {
     const describe = (ms: number): Promise<Described> => describeOver(client, { callMetadata, timeoutMs: ms, signal });
