@@ -72,5 +72,6 @@ export function command(args: readonly string[], options: CommandOptions = {}): 
 
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^(HOLDFAST_|OPENAI_|ANTHROPIC_|FORCE_COLOR|NODE_OPTIONS)/.test(name));
-  return { ...Object.fromEntries(own), NO_COLOR: "1" };
+  // The port beside one that a test names may be anybody's.
+  return { ...Object.fromEntries(own), NO_COLOR: "1", HOLDFAST_REGISTRY_LISTEN: "127.0.0.1:0" };
 }

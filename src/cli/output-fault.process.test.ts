@@ -22,7 +22,7 @@ function start(args: readonly string[], streams: Streams, env: Readonly<Record<s
   const kindOf = (stream: "full" | "closed" | undefined) => (stream === "full" ? full : "pipe");
   const child = spawn(process.execPath, [MAIN, ...args], {
     stdio: ["ignore", kindOf(streams.stdout), kindOf(streams.stderr)],
-    env: { ...process.env, NO_COLOR: "1", HOLDFAST_STORE: "memory", ...env },
+    env: { ...process.env, NO_COLOR: "1", HOLDFAST_STORE: "memory", HOLDFAST_REGISTRY_LISTEN: "off", ...env },
   });
   closeSync(full);
   onTestFinished(() => void child.kill("SIGKILL"));
