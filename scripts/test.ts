@@ -179,9 +179,12 @@ async function main(args: readonly string[]): Promise<number> {
   for (const step of options.steps) {
     const result = await runStep(step);
     results.push(result);
-    // A step that was skipped as a whole is not good, and not bad either; only the whole run must have counted something.
-    const isOk = isGood(result.tally) || (result.tally.failed === 0 && result.tally.skipped > 0);
-    console.log(`${isOk ? "ok  " : "FAIL"} ${step.name.padEnd(10)} ${closingLine(result.tally)} (${result.seconds.toFixed(1)} s)`);
+    // A step that was skipped as a whole is neither good nor bad; that the whole run counted something is asked at the end.
+    const isSkipped = result.tally.passed + result.tally.failed === 0 && result.tally.skipped > 0;
+    const isOk = isGood(result.tally);
+    console.log(
+      `${isOk ? "ok  " : isSkipped ? "skip" : "FAIL"} ${step.name.padEnd(10)} ${closingLine(result.tally)} (${result.seconds.toFixed(1)} s)`,
+    );
     if (!isOk || options.verbose) console.log(result.output.trimEnd());
   }
   const total = sum(results.map(({ tally }) => tally));

@@ -107,6 +107,8 @@ async def call_tool(sink: Sink, call: ToolCall) -> ToolResult:
         result = ToolResult(id=call.id, output=struct_of({"sum": sum(dict_of(call.args).get("numbers", []))}))
         await sink.report(result)
         return result
+    if call.tool not in harness.mediations:
+        return ToolResult(id=call.id, is_error=True, error="there is no such tool")
     return await sink.tool_call(call)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from holdfast_harness import Event, Harness, Message, Sink, Start, Usage, text_message
+from holdfast_harness import Event, Harness, Mediation, Message, Sink, Start, ToolSpec, Usage, text_message
 from holdfast_harness._gen.agentsessions.v1.common_pb2 import ApprovalRef, ApprovalResult, ToolResult
 from holdfast_harness._gen.agentsessions.v1.common_pb2 import Error as WireError
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import (
@@ -38,7 +38,9 @@ RunFunction = Callable[[Start, Sink], Any]
 
 
 def harness_of(run: RunFunction, **options: Any) -> Harness:
-    harness = Harness(**{"id": "test", "version": "1", **options})
+    """A harness whose tools the host runs."""
+    tools = [ToolSpec(name=name, mediation=Mediation.MEDIATION_CONTROLLER_MEDIATED) for name in ("t", "search", "send", "slow")]
+    harness = Harness(**{"id": "test", "version": "1", "tools": tools, **options})
     harness.run(run)
     return harness
 

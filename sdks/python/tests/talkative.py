@@ -7,7 +7,7 @@ import sys
 
 from holdfast_harness import Harness, Sink, Start, serve
 
-print("printed before serving")
+print("printed before serving", flush=True)
 harness = Harness(id="talkative", version="1")
 
 
@@ -30,6 +30,9 @@ async def run(start: Start, sink: Sink) -> None:
         finally:
             await asyncio.sleep(0)
             print("cleaned up")
+    elif task == "finish":
+        await sink.model(start.inputs, model="m")
+        await sink.output("finished")
     elif task == "flood":
         for _ in range(200):
             await sink.output("x" * 100_000)
@@ -37,4 +40,4 @@ async def run(start: Start, sink: Sink) -> None:
 
 
 if __name__ == "__main__":
-    serve(harness)
+    serve(harness, grace_s=float(os.environ.get("GRACE_S", "5")))

@@ -113,21 +113,36 @@ class TestEffects:
         await host.completed()
         assert got == ["c0", "c1", "c2"]
 
-    async def test_a_call_as_a_model_made_it_is_completed_from_the_descriptor(self) -> None:
+    async def test_a_call_is_completed_from_the_turn_and_the_descriptor(self) -> None:
         async def run(start: Start, sink: Sink) -> None:
-            await sink.tool_call(ToolCall(id="c1", tool="send", args=struct_of({"to": "bob"})))
-            await sink.tool_call(ToolCall(id="c2", tool="other", idempotency_key="k"))
+            await sink.tool_call("send", {"to": "bob"})
+            await sink.tool_call("other", id="mine", idempotency_key="k", mediation=Mediation.MEDIATION_CONTROLLER_MEDIATED)
 
         tools = [ToolSpec(name="send", mediation=Mediation.MEDIATION_REQUIRES_APPROVAL)]
         host = Host(harness_of(run, tools=tools))
         host.begin()
         first = (await host.event()).tool
-        assert (first.mediation, first.idempotency_key) == (Mediation.MEDIATION_REQUIRES_APPROVAL, "c1")
-        assert dict_of(first.args) == {"to": "bob"}
-        host.finish_tool("c1")
+        assert (first.id, first.idempotency_key, first.tool) == (f"{EXECUTION}-1", f"{EXECUTION}-1", "send")
+        assert (first.mediation, dict_of(first.args)) == (Mediation.MEDIATION_REQUIRES_APPROVAL, {"to": "bob"})
+        host.finish_tool(first.id)
         second = (await host.event()).tool
-        assert (second.mediation, second.idempotency_key) == (Mediation.MEDIATION_CONTROLLER_MEDIATED, "k")
-        host.finish_tool("c2")
+        assert (second.id, second.idempotency_key, second.HasField("args")) == ("mine", "k", False)
+        assert second.mediation == Mediation.MEDIATION_CONTROLLER_MEDIATED
+        host.finish_tool("mine")
+        await host.completed()
+
+    async def test_a_call_as_a_model_made_it_keeps_what_it_has(self) -> None:
+        made = ToolCall(id="c7", tool="search", args=struct_of({"q": "x"}))
+
+        async def run(start: Start, sink: Sink) -> None:
+            await sink.tool_call(made)
+
+        host = Host(run)
+        host.begin()
+        asked = (await host.event()).tool
+        assert (asked.id, asked.idempotency_key, dict_of(asked.args)) == ("c7", "c7", {"q": "x"})
+        assert made == ToolCall(id="c7", tool="search", args=struct_of({"q": "x"}))
+        host.finish_tool("c7")
         await host.completed()
 
     async def test_a_decision_before_a_receipt_is_passed_over(self) -> None:
@@ -178,7 +193,11 @@ class TestWhatIsRefusedHere:
         [
             (lambda sink: sink.output("\ud800"), "invalid_argument", "output: must have no lone surrogates"),
             (lambda sink: sink.model(HI, model=""), "invalid_argument", "model: must name a model; the session has no default one"),
-            (lambda sink: sink.tool_call(ToolCall(tool="t")), "invalid_argument", "tool: a mediated call needs an id"),
+            (
+                lambda sink: sink.tool_call("unheard of"),
+                "invalid_argument",
+                "tool: it is not one of the harness's tools; declare it there, or say its mediation",
+            ),
             (lambda sink: sink.report(ToolResult()), "invalid_argument", "result.id: must be the id of the call that it answers"),
             (
                 lambda sink: sink.report(ToolResult(id="c", approval_request_seq=1)),

@@ -11,6 +11,7 @@ from holdfast_harness import (
     HarnessFailure,
     HoldfastError,
     ToolCall,
+    ToolSpec,
     dict_of,
     message_text,
     struct_of,
@@ -113,6 +114,10 @@ class TestTheHarness:
     def test_it_needs_an_id(self) -> None:
         with pytest.raises(ValueError, match="id must not be empty"):
             Harness(id="", version="1")
+
+    def test_its_tools_have_a_name_each(self) -> None:
+        with pytest.raises(ValueError, match="one entry for each name"):
+            Harness(id="x", version="1", tools=[ToolSpec(name="t"), ToolSpec(name="t")])
 
     def test_a_failure_takes_a_code_or_a_number(self) -> None:
         assert HarnessFailure("not_found", "x").grpc_code == HarnessFailure(5, "x").grpc_code == 5

@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from holdfast_harness import Event, EventKind, Harness, HarnessFailure, HoldfastError, Sink, Start, ToolCall, serve_async, text_message
+from holdfast_harness import Event, EventKind, Harness, HarnessFailure, HoldfastError, Mediation, Sink, Start, serve_async, text_message
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import ControllerFrame, DescribeRequest, HarnessDescriptor
 from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import (
     HarnessFrame,
@@ -32,7 +32,7 @@ METADATA = (("holdfast-model", "gpt-x"), ("holdfast-history-last-seq", "3"))
 class Served:
     """A harness that is served, and a client's calls of it."""
 
-    def __init__(self, harness: Harness, listen: str) -> None:
+    def __init__(self, harness: Harness, listen: str | None) -> None:
         self._harness = harness
         self._listen = listen
 
@@ -121,7 +121,7 @@ class TestTheContract:
 
     async def test_a_park_is_answered_and_closes_without_an_end(self, listen: str) -> None:
         async def run(start: Start, sink: Sink) -> None:
-            await sink.tool_call(ToolCall(id="c1", tool="t"))
+            await sink.tool_call("t", id="c1", mediation=Mediation.MEDIATION_REQUIRES_APPROVAL)
 
         async with Served(harness_of(run), listen) as served:
             call = await served.connect()
@@ -137,6 +137,7 @@ class TestTheContract:
             call = await served.connect(METADATA[:1])
             await call.read()
             await call.write(frame(cancel={"reason": "USER"}))
+            await call.done_writing()
             end = await call.read()
             assert (end.kind, end.end.state, end.execution_id) == (EventKind.EVENT_END, "CANCELED", EXECUTION)
             assert await call.read() is grpc.aio.EOF
@@ -175,8 +176,8 @@ class TestTheContract:
     @pytest.mark.parametrize(
         ("metadata", "first", "rule"),
         [
-            ((), {"cancel": {"reason": "USER"}}, "the first frame of an execution must be its start"),
-            ((("holdfast-history-last-seq", "many"),), {"start": {}}, "holdfast-history-last-seq must be a whole number"),
+            ((), {"cancel": {"reason": "USER"}}, "frame: the first one must be the start"),
+            ((("holdfast-history-last-seq", "many"),), {"start": {}}, "holdfast-history-last-seq: must be a whole number"),
         ],
     )
     async def test_a_host_that_breaks_the_protocol_is_told_the_rule(
@@ -188,7 +189,7 @@ class TestTheContract:
             with pytest.raises(grpc.aio.AioRpcError):
                 await call.read()
             code, details = await status_of(call)
-            assert (code, rule in details) == (grpc.StatusCode.INTERNAL, True)
+            assert (code, rule in details) == (grpc.StatusCode.INVALID_ARGUMENT, True)
 
     @pytest.mark.parametrize("leave", [lambda call: call.cancel(), lambda call: call.done_writing()])
     async def test_a_host_that_goes_away_cancels_the_run(self, listen: str, leave: Callable[[Any], Any]) -> None:
@@ -367,7 +368,7 @@ class TestTheLine:
 
 
 class TestServing:
-    async def test_stopping_cancels_what_runs_and_waits_for_it(self, listen: str) -> None:
+    async def test_cancelling_it_cancels_what_runs_and_waits_for_it(self, listen: str) -> None:
         cleaned = asyncio.Event()
 
         async def run(start: Start, sink: Sink) -> None:
@@ -408,7 +409,10 @@ class TestServing:
         with pytest.raises(TypeError, match="it has no run"):
             await serve_async(Harness(id="x", version="1"), "127.0.0.1:0")
 
-    async def test_an_address_is_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("HOLDFAST_HARNESS_LISTEN", raising=False)
-        with pytest.raises(HoldfastError, match="HOLDFAST_HARNESS_LISTEN: must be set"):
+    async def test_the_environment_says_where(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOLDFAST_HARNESS_LISTEN", "unix://relative")
+        with pytest.raises(HoldfastError, match="HOLDFAST_HARNESS_LISTEN: must be stdio"):
             await serve_async(harness_of(ask_once))
+        monkeypatch.setenv("HOLDFAST_HARNESS_LISTEN", "127.0.0.1:0")
+        async with Served(harness_of(ask_once), None) as served:
+            assert (await served.describe(DescribeRequest())).id == "test"

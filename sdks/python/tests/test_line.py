@@ -86,6 +86,7 @@ class TestExchanges:
         host.complete("m9", exchange=1)
         frame = await host.next()
         assert (frame.exchange, frame.end.code) == (1, 13)
+        await host.silent()
         assert host.end.running == 1
         host.cancel(exchange=2)
         assert (await host.next()).exchange == 2

@@ -27,14 +27,15 @@ SOURCES = Path(__file__).parents[1] / "src"
 class Child:
     """A child that serves a harness, and the host's end of its line."""
 
-    def __init__(self, script: Path = TALKATIVE, *, hello: bool = True) -> None:
+    def __init__(self, script: Path = TALKATIVE, *, hello: bool = True, grace_s: str = "5") -> None:
+        self._grace_s = grace_s
         self._script = script
         self._hello = hello
         self._decoder = FrameDecoder(HarnessFrame, 10_000_000)
         self._frames: list[HarnessFrame] = []
 
     async def __aenter__(self) -> Child:
-        env = {**os.environ, "HOLDFAST_HARNESS_LISTEN": "stdio", "PYTHONPATH": str(SOURCES), "PYTHONUNBUFFERED": ""}
+        env = {**os.environ, "HOLDFAST_HARNESS_LISTEN": "stdio", "PYTHONPATH": str(SOURCES), "GRACE_S": self._grace_s}
         pipe = asyncio.subprocess.PIPE
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, str(self._script), stdin=pipe, stdout=pipe, stderr=pipe, env=env
@@ -87,6 +88,7 @@ class TestAChild:
             assert (await child.next()).end.code == 0
             code, errors = await child.leave()
         assert code == 0
+        # The first is printed, and flushed, before the harness is served.
         printed = ["printed before serving", "printed while running", "written to descriptor 1", "printed by a child"]
         assert [line for line in errors.splitlines() if line in printed] == printed
 
@@ -97,8 +99,19 @@ class TestAChild:
             code, errors = await child.leave()
         assert (code, "cleaned up" in errors) == (0, True)
 
-    async def test_unwinds_its_runs_and_exits_on_sigterm(self) -> None:
+    async def test_lets_its_runs_finish_on_sigterm_and_exits_then(self) -> None:
         async with Child() as child:
+            child.run("finish")
+            asked = (await child.next()).event.model.id
+            child.process.send_signal(signal.SIGTERM)
+            child.control(model={"message": {}, "model_call_id": asked})
+            assert (await child.next()).event.message == text_message("assistant", "finished")
+            assert (await child.next()).event.end.state == "COMPLETED"
+            assert (await child.next()).end.code == 0
+            assert await asyncio.wait_for(child.process.wait(), 20) == 0
+
+    async def test_cancels_runs_that_do_not_finish_within_the_grace(self) -> None:
+        async with Child(grace_s="0.1") as child:
             child.run("clean up")
             await child.next()
             child.process.send_signal(signal.SIGTERM)

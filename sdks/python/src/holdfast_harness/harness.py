@@ -32,6 +32,9 @@ class Harness:
     ) -> None:
         if id == "":
             raise ValueError("Harness: id must not be empty")
+        tools = list(tools)
+        if len({tool.name for tool in tools}) < len(tools):
+            raise ValueError("Harness: tools must have one entry for each name")
         self._descriptor = HarnessDescriptor(
             id=id,
             version=version,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .errors import HoldfastError
-from .messages import text_message, well_formed
+from .messages import struct_of, text_message, well_formed
 from .types import (
     Event,
     EventKind,
@@ -43,10 +43,12 @@ class Sink:
     through `tool_call` when a decision has to be waited for.
     """
 
-    def __init__(self, effects: Effects, *, model: str, mediations: Mapping[str, Mediation]) -> None:
+    def __init__(self, effects: Effects, *, execution_id: str, model: str, mediations: Mapping[str, Mediation]) -> None:
         self._effects = effects
+        self._execution_id = execution_id
         self._model = model
         self._mediations = mediations
+        self._calls = 0
 
     async def model(
         self,
@@ -81,19 +83,40 @@ class Sink:
         message = text_message("assistant", well_formed("output", text))
         await self._effects.tell(Event(kind=EventKind.EVENT_OUTPUT, message=message))
 
-    async def tool_call(self, call: ToolCall) -> ToolResult:
+    async def tool_call(
+        self,
+        tool: str | ToolCall,
+        args: Mapping[str, Any] | None = None,
+        *,
+        id: str = "",
+        idempotency_key: str = "",
+        mediation: Mediation = Mediation.MEDIATION_UNSPECIFIED,
+    ) -> ToolResult:
         """Asks the host to run a tool, and waits for its result. A tool that failed is a result with `is_error`.
 
-        A call as a model made it will do: an unset mediation is that of the tool in the harness's `tools` (the host runs it, where
-        there is none), an unset idempotency key is the call's id. The id must be unique in the session.
+        `tool` is a tool's name, or a call as a model made it. What is left out is filled in: the id (unique in the session) with the
+        execution's and the number of the call, the same whenever the turn is run again; the idempotency key, which keeps a call that is
+        made again after a crash from acting twice, with the id; the mediation with that of the tool in the harness's `tools`.
         """
-        asked = ToolCall()
-        asked.CopyFrom(call)
-        if asked.mediation == Mediation.MEDIATION_UNSPECIFIED:
-            asked.mediation = self._mediations.get(asked.tool, Mediation.MEDIATION_CONTROLLER_MEDIATED)
-        if asked.idempotency_key == "":
-            asked.idempotency_key = asked.id
-        return await self._effects.ask_tool(asked)
+        self._calls += 1
+        call = ToolCall()
+        if isinstance(tool, ToolCall):
+            call.CopyFrom(tool)
+        else:
+            call.tool = well_formed("tool", tool)
+        if args is not None:
+            call.args.CopyFrom(struct_of(args))
+        call.id = id or call.id or f"{self._execution_id}-{self._calls}"
+        call.idempotency_key = idempotency_key or call.idempotency_key or call.id
+        call.mediation = mediation or call.mediation or self._declared(call.tool)
+        return await self._effects.ask_tool(call)
+
+    def _declared(self, tool: str) -> Mediation:
+        """Who runs a tool. Raises INVALID_ARGUMENT where nobody has said so: no host takes a call that does not say it."""
+        declared = self._mediations.get(tool, Mediation.MEDIATION_UNSPECIFIED)
+        if declared == Mediation.MEDIATION_UNSPECIFIED:
+            raise HoldfastError("invalid_argument", "tool: it is not one of the harness's tools; declare it there, or say its mediation")
+        return declared
 
     async def report(self, result: ToolResult) -> None:
         """Records the result of a tool that the harness ran itself."""

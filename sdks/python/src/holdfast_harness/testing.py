@@ -70,5 +70,5 @@ async def run_once(
         identity=identity or Identity(),
         model=default_model,
     )
-    await harness.runner(start, Sink(effects, model=default_model, mediations=harness.mediations))
+    await harness.runner(start, Sink(effects, execution_id="execution", model=default_model, mediations=harness.mediations))
     return effects.events

@@ -21,7 +21,7 @@ from .._gen.holdfast.v1.harness_wire_pb2 import (
     HostHello,
     MintTokenResponse,
 )
-from ..errors import HoldfastError, ProtocolFault
+from ..errors import HoldfastError
 from ..harness import Harness
 from ..wire import FRAME_BYTES_MAX, PROTOCOL, HarnessEnd
 from .host_client import Channels, HostClient
@@ -55,7 +55,7 @@ class ConnectBridge:
         return self._end
 
     def receive(self, frame: ControllerFrame) -> None:
-        """Raises ProtocolFault where the first frame is no start."""
+        """Raises INVALID_ARGUMENT where the first frame is no start."""
         if not self._opened:
             self._open(frame)
         self._cancelled = self._cancelled or frame.HasField("cancel")
@@ -88,6 +88,11 @@ class ConnectBridge:
                 return frame.end
             self._beside(frame)
 
+    def host_left(self) -> None:
+        """The host will send nothing more. One that did so before the end of a run that it has not cancelled is gone."""
+        if not self._cancelled:
+            self.close(HoldfastError("unavailable", "host: it closed the call"))
+
     def close(self, fault: HoldfastError | None = None) -> None:
         """The call is over: what runs is cancelled, and `next` says why."""
         self._end.close(fault)
@@ -97,11 +102,11 @@ class ConnectBridge:
 
     def _open(self, frame: ControllerFrame) -> None:
         if not frame.HasField("start"):
-            raise ProtocolFault("the first frame of an execution must be its start")
+            raise HoldfastError("invalid_argument", "frame: the first one must be the start")
         self._opened = True
         self._execution_id = frame.execution_id
         pushed = len(frame.start.history)
-        last_seq = self._last_seq(pushed)
+        last_seq = pushed or self._last_seq()
         pulled = self._client is not None and pushed == 0 and last_seq > 0
         opening = ExecutionOpening(
             model=self._metadata.get(MODEL, ""),
@@ -111,10 +116,10 @@ class ConnectBridge:
         self._end.receive(HostFrame(hello=HostHello(protocol=PROTOCOL, frame_bytes_max=FRAME_BYTES_MAX)))
         self._end.receive(HostFrame(exchange=EXCHANGE, open=opening))
 
-    def _last_seq(self, pushed: int) -> int:
-        text = self._metadata.get(LAST_SEQ, str(pushed))
+    def _last_seq(self) -> int:
+        text = self._metadata.get(LAST_SEQ, "0")
         if not (text.isascii() and text.isdigit() and int(text) <= SEQ_MAX):
-            raise ProtocolFault(f"{LAST_SEQ} must be a whole number")
+            raise HoldfastError("invalid_argument", f"{LAST_SEQ}: must be a whole number")
         return int(text)
 
     def _beside(self, frame: HarnessFrame) -> None:
@@ -125,7 +130,7 @@ class ConnectBridge:
             if self._client is not None:
                 self._client.mint_token(frame.mint_token)
                 return
-            error = WireError(code=12, description="identity: this host mints no tokens for a harness that is elsewhere")
+            error = WireError(code=12, description="identity: this host mints no tokens for a harness elsewhere")
             self._answer(HostFrame(token=MintTokenResponse(request=frame.mint_token.request, error=error)))
 
     def _answer(self, frame: HostFrame) -> None:

@@ -17,6 +17,7 @@ from ..harness import Harness
 from ..wire import FRAME_BYTES_MAX, PROTOCOL, HarnessEnd
 from .connect import ConnectBridge
 from .host_client import Channels
+from .listen import Tcp, UnixSocket
 from .queue import FrameQueue
 from .unwind import unwind
 
@@ -37,32 +38,45 @@ Context = Any
 """A grpc.aio.ServicerContext."""
 
 
-class HarnessServer:
+class GrpcServing:
     """Serves one harness on one address."""
 
     def __init__(self, harness: Harness) -> None:
+        self.address = ""
         self._harness = harness
         self._channels = Channels()
         self._calls: dict[HarnessEnd, Callable[[HoldfastError], None]] = {}
         self._server: Any = grpc.aio.server(options=SERVER_OPTIONS)
         self._server.add_generic_rpc_handlers((_contract(self), _wire(self)))
 
-    async def start(self, target: str) -> int:
-        """Binds and starts; the port, for TCP. Raises UNAVAILABLE where the address cannot be bound."""
+    @classmethod
+    async def open(cls, harness: Harness, where: UnixSocket | Tcp) -> GrpcServing:
+        """Binds and serves. Raises UNAVAILABLE where the address cannot be had."""
+        serving = cls(harness)
+        where.refuse_taken()
         try:
-            port: int = self._server.add_insecure_port(target)
+            port = serving._server.add_insecure_port(where.address())
         except RuntimeError as error:
             raise HoldfastError("unavailable", "harness: its address cannot be listened on") from error
-        await self._server.start()
-        return port
+        await serving._server.start()
+        serving.address = where.address(port)
+        return serving
 
-    async def stop(self, grace_s: float) -> None:
-        """Takes no new call, cancels the runs, and waits for them to unwind."""
+    async def ended(self) -> None:
+        """Never: a socket serves one host after the other."""
+        await asyncio.get_running_loop().create_future()
+
+    async def idle(self) -> None:
+        while any(end.running for end in self._calls):
+            await asyncio.gather(*(end.unwound() for end in self._calls))
+
+    async def close(self, unwind_s: float) -> None:
+        """Takes no new call, cancels the runs, and waits for them to clean up."""
         calls = dict(self._calls)
         for close in calls.values():
             close(HoldfastError("unavailable", "harness: it is shutting down"))
-        await self._server.stop(grace_s)
-        await asyncio.gather(*(unwind(end, grace_s) for end in calls))
+        await self._server.stop(unwind_s)
+        await asyncio.gather(*(unwind(end, unwind_s) for end in calls))
         await self._channels.close()
 
     async def describe(self, request: DescribeRequest, context: Context) -> HarnessDescriptor:
@@ -123,7 +137,7 @@ class HarnessServer:
 async def _feed(frames: AsyncIterator[ControllerFrame], bridge: ConnectBridge) -> None:
     async for frame in frames:
         bridge.receive(frame)
-    bridge.close(HoldfastError("unavailable", "harness wire: the host has closed its side of the call"))
+    bridge.host_left()
 
 
 async def _read_line(frames: AsyncIterator[HostFrame], end: HarnessEnd, queue: FrameQueue) -> None:
@@ -157,7 +171,7 @@ def _status_of(code: int) -> grpc.StatusCode:
     return grpc.StatusCode.UNKNOWN
 
 
-def _contract(server: HarnessServer) -> grpc.GenericRpcHandler:
+def _contract(server: GrpcServing) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(
         "agentsessions.v1.Harness",
         {
@@ -175,7 +189,7 @@ def _contract(server: HarnessServer) -> grpc.GenericRpcHandler:
     )
 
 
-def _wire(server: HarnessServer) -> grpc.GenericRpcHandler:
+def _wire(server: GrpcServing) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(
         "holdfast.v1.HarnessWire",
         {

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass
+from typing import Final
 
 from ..errors import HoldfastError
 
-VARIABLE = "HOLDFAST_HARNESS_LISTEN"
+VARIABLE: Final = "HOLDFAST_HARNESS_LISTEN"
+DEFAULT_LISTEN: Final = "127.0.0.1:7070"
 
 
 @dataclass(frozen=True)

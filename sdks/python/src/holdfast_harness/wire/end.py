@@ -32,8 +32,8 @@ class HarnessEnd:
 
     @property
     def running(self) -> int:
-        """How many executions are under way."""
-        return len(self._executions)
+        """How many runs are under way, those that were given up and have not unwound included."""
+        return len(self._tasks)
 
     async def unwound(self) -> None:
         """Returns when no run is left, those that were given up included."""

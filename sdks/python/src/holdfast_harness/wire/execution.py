@@ -155,7 +155,7 @@ class Execution:
         self._session = frame.session
         self._execution_id = frame.execution_id
         start = self._start_of(frame.start)
-        sink = Sink(self, model=start.model, mediations=self._harness.mediations)
+        sink = Sink(self, execution_id=self._execution_id, model=start.model, mediations=self._harness.mediations)
         run = self._harness.runner
 
         async def drive() -> None:
@@ -228,10 +228,8 @@ class Execution:
 
     async def ask_tool(self, call: ToolCall) -> ToolResult:
         self._pass()
-        if call.id == "":
-            raise HoldfastError("invalid_argument", "tool: a mediated call needs an id")
         if self._pending.holds(f"tool:{call.id}"):
-            raise HoldfastError("invalid_argument", "tool: a call with this id is under way")
+            raise HoldfastError("invalid_argument", "call.id: a call with this id is under way")
         effect = self._ask(Event(kind=EventKind.EVENT_TOOL_CALL, tool=call), f"tool:{call.id}", "tool")
         answer = await effect.answer
         assert isinstance(answer, ToolResult)
