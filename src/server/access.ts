@@ -12,20 +12,21 @@ import type { ServerConfig } from "./config.ts";
  * operator has the token of sessions.
  */
 export function refuseOpenDoor(config: Pick<ServerConfig, "listen" | "token" | "registry">): void {
-  const { listen, token, registry } = config;
+  const { listen, token } = config;
+  const { listen: operatorsPort, token: operatorsToken } = config.registry;
   if (token === undefined && !isLoopback(listen.host)) {
     throw invalidArgument(
       "listen",
       "anything but a loopback address needs a token: set HOLDFAST_TOKEN or HOLDFAST_TOKEN_FILE, or listen on 127.0.0.1",
     );
   }
-  if (registry.token === undefined && typeof registry.listen === "object" && !isLoopback(registry.listen.host)) {
+  if (operatorsToken === undefined && typeof operatorsPort === "object" && !isLoopback(operatorsPort.host)) {
     throw invalidArgument(
       "registry.listen",
       "anything but a loopback address needs the operator's token: set HOLDFAST_OPERATOR_TOKEN or its _FILE, or listen on 127.0.0.1",
     );
   }
-  if (token !== undefined && token === registry.token) {
+  if (token !== undefined && token === operatorsToken) {
     throw invalidArgument("HOLDFAST_OPERATOR_TOKEN", "must not be the token of sessions: whoever has that may not register harnesses");
   }
 }
