@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { HoldfastError } from "../base/index.ts";
+import { HoldfastError, SILENT_LOG } from "../base/index.ts";
 import { HarnessSpecSchema } from "../gen/agentsessions/v1/harness_registry_pb.ts";
 import { createLocalRuntime } from "../runtimes/local/index.ts";
 import { seededPorts, testHarness } from "../testing/index.ts";
 import type { Runtime } from "../spi/index.ts";
 import type { HarnessConfig } from "./harness-config.ts";
 import { openHostHarnesses, type HostHarnesses, type HostHarnessesOptions } from "./host-harnesses.ts";
-import { runtimeFor } from "./runtimes.ts";
+import { createRuntimes } from "./runtimes.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-harnesses-"));
@@ -42,7 +42,8 @@ async function open(
   options: Partial<HostHarnessesOptions["config"]> & Partial<Omit<HostHarnessesOptions, "config">> = {},
 ): Promise<HostHarnesses> {
   const { store = { kind: "memory" }, harnesses = {}, program = {}, ports = seededPorts(), ...rest } = options;
-  const opened = await openHostHarnesses({ config: { store, harnesses }, program, ports, ...rest });
+  const runtimeOf = rest.runtimeOf ?? new LocalRuntimes().of;
+  const opened = await openHostHarnesses({ config: { store, harnesses }, program, ports, runtimeOf });
   onTestFinished(() => opened[Symbol.asyncDispose]());
   return opened;
 }
@@ -147,6 +148,7 @@ describe("a runtime that this host has not", () => {
 
   it("is refused by its name", () => {
     const gvisor = { runtime: "gvisor", command: ["node"], cwd: "/", env: {} } as const;
-    expect(() => runtimeFor(gvisor)).toThrow("runtime gvisor is not built into this host");
+    const options = { config: { store: { kind: "memory" } }, ports: seededPorts(), log: SILENT_LOG, grant: undefined } as const;
+    expect(() => createRuntimes(options)(gvisor)).toThrow("runtime gvisor is not built into this host");
   });
 });

@@ -35,7 +35,7 @@ import { createMemoryRegistrations, openSqliteRegistrations, REGISTRY_FILE } fro
 import type { ServerConfig } from "./config.ts";
 import type { HarnessConfig } from "./harness-config.ts";
 import { builtInHarnesses } from "./parts.ts";
-import { runtimeFor } from "./runtimes.ts";
+import type { RuntimeOf } from "./runtimes.ts";
 
 /** A host's harnesses. Disposing of them ends what runs of them. */
 export interface HostHarnesses extends AsyncDisposable {
@@ -48,8 +48,7 @@ export interface HostHarnessesOptions {
   /** Those of the program that starts the host. */
   readonly program: Readonly<Record<string, Harness>>;
   readonly ports: Ports;
-  /** Default: the runtimes that are built in. */
-  readonly runtimeOf?: ((config: HarnessConfig) => Runtime) | undefined;
+  readonly runtimeOf: RuntimeOf;
 }
 
 /** The names that a host has before it is opened. */
@@ -88,13 +87,15 @@ export async function openHostHarnesses(options: HostHarnessesOptions): Promise<
   }
 }
 
-async function openWith({ config, program, ports, runtimeOf = runtimeFor }: HostHarnessesOptions, owned: Owned): Promise<HostHarnesses> {
+async function openWith({ config, program, ports, runtimeOf }: HostHarnessesOptions, owned: Owned): Promise<HostHarnesses> {
   const inProcess = { ...builtInHarnesses(), ...program };
   const place = (harness: PlacedHarnessOptions): HarnessEntry => owned.add(createPlacedHarness(harness));
-  const configured = Object.entries(config.harnesses).map(([name, harness]) => {
+  const configured: HarnessEntry[] = [];
+  for (const [name, harness] of Object.entries(config.harnesses)) {
     if (Object.hasOwn(inProcess, name)) throw invalidArgument(`harnesses.${name}`, "is the name of a harness that this host has by itself");
-    return place({ name, source: "static", runtime: configuredRuntime(name, harness, runtimeOf), sandboxed: harness.runtime !== "remote" });
-  });
+    const runtime = await configuredRuntime(name, harness, runtimeOf);
+    configured.push(place({ name, source: "static", runtime, sandboxed: harness.runtime !== "remote" }));
+  }
   const store = owned.add(openRegistrations(config.store));
   const statics = [...Object.keys(inProcess).map((name) => ({ name })), ...Object.entries(config.harnesses).map(staticHarness)];
   const registry = await openHarnessRegistry({ store, statics, ports });
@@ -126,9 +127,9 @@ function openRegistrations(store: ServerConfig["store"]): RegistrationStore {
   return store.kind === "memory" ? createMemoryRegistrations() : openSqliteRegistrations({ folder: store.folder });
 }
 
-function configuredRuntime(name: string, config: HarnessConfig, runtimeOf: (config: HarnessConfig) => Runtime): Runtime {
+async function configuredRuntime(name: string, config: HarnessConfig, runtimeOf: RuntimeOf): Promise<Runtime> {
   try {
-    return runtimeOf(config);
+    return await runtimeOf(config);
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     const { code, message, details } = error;
@@ -154,7 +155,7 @@ function refuseRegistered(registry: HarnessRegistry, names: readonly string[]): 
 function registeredEntry(
   row: RegisteredHarness,
   isOpen: () => boolean,
-  runtimeOf: (config: HarnessConfig) => Runtime,
+  runtimeOf: RuntimeOf,
   place: (harness: PlacedHarnessOptions) => HarnessEntry,
 ): HarnessEntry {
   const { placement, descriptorId } = row.spec;

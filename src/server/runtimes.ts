@@ -1,16 +1,90 @@
 /** The runtimes of this host: from a harness's configuration to the backend that it runs on. Only here are they named. */
 
-import { HoldfastError } from "../base/index.ts";
-import type { Runtime } from "../spi/index.ts";
-import type { HarnessConfig } from "./harness-config.ts";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { HoldfastError, invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
+import { createProcessRuntime } from "../runtimes/process/index.ts";
+import { bundleHarness, createQuickJsRuntime } from "../runtimes/quickjs/index.ts";
+import { createRemoteRuntime } from "../runtimes/remote/index.ts";
+import type { BlobStore, Runtime } from "../spi/index.ts";
+import { createMemoryBlobStore, openFileBlobStore } from "../stores/blobs/index.ts";
+import type { ServerConfig } from "./config.ts";
+import type { HarnessConfig, ProcessHarness, QuickjsHarness, RemoteHarness } from "./harness-config.ts";
+import type { Grant } from "./harness-services.ts";
 
-/** The runtime of a harness. Throws FAILED_PRECONDITION for one that this host has not. */
-export function runtimeFor(config: HarnessConfig): Runtime {
-  switch (config.runtime) {
-    case "process":
-    case "remote":
-    case "quickjs":
-    case "gvisor":
-      throw new HoldfastError("failed_precondition", `runtime ${config.runtime} is not built into this host`, { field: "runtime" });
+/** What runtimes are opened with. */
+export interface RuntimesOptions {
+  readonly config: Pick<ServerConfig, "store">;
+  readonly ports: Ports;
+  readonly log: Log;
+  readonly grant: Grant | undefined;
+}
+
+/** Makes the runtime of a harness; at once for one that is served elsewhere, since nothing of it is read. */
+export interface RuntimeOf {
+  (config: RemoteHarness): Runtime;
+  (config: HarnessConfig): Runtime | Promise<Runtime>;
+}
+
+/** What makes the runtimes of a host. It throws FAILED_PRECONDITION for a runtime that this host has not. */
+export function createRuntimes(options: RuntimesOptions): RuntimeOf {
+  let blobs: BlobStore | undefined;
+  const runtimeOf = (config: HarnessConfig): Runtime | Promise<Runtime> => {
+    switch (config.runtime) {
+      case "process":
+        return processRuntime(config, options);
+      case "quickjs":
+        blobs ??= openBlobs(options);
+        return quickjsRuntime(config, { ...options, blobs });
+      case "remote":
+        return remoteRuntime(config, options);
+      case "gvisor":
+        throw new HoldfastError("failed_precondition", `runtime ${config.runtime} is not built into this host`, { field: "runtime" });
+      default:
+        return unreachable(config);
+    }
+  };
+  return runtimeOf as RuntimeOf;
+}
+
+/** Captures of memory lie beside the journal. */
+function openBlobs({ config, ports }: RuntimesOptions): BlobStore {
+  const { store } = config;
+  if (store.kind === "memory") return createMemoryBlobStore();
+  return openFileBlobStore({ folder: join(store.folder, "blobs"), nowMs: ports.clock.nowMs() });
+}
+
+function processRuntime(config: ProcessHarness, { ports, log, grant }: RuntimesOptions): Runtime {
+  const [command, ...args] = config.command;
+  const { cwd, env, line, memoryBytesMax, cpuSecondsMax, confine } = config;
+  return createProcessRuntime({ command, args, cwd, env, line, memoryBytesMax, cpuSecondsMax, confine, grant, ports, log });
+}
+
+function remoteRuntime({ address, tls }: RemoteHarness, { ports, log, grant }: RuntimesOptions): Runtime {
+  return createRemoteRuntime({ address, tls, grant, ports, log });
+}
+
+async function quickjsRuntime(
+  { script: path, memoryBytesMax }: QuickjsHarness,
+  { blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore },
+): Promise<Runtime> {
+  const limits = memoryBytesMax === undefined ? undefined : { memoryBytes: memoryBytesMax };
+  return createQuickJsRuntime({ script: await scriptOf(path), blobs, ports, log, limits });
+}
+
+/**
+ * A `.js` file is a finished script and is taken byte for byte, so that its captures outlive the bundler's versions; a module (`.ts`, `.mts`,
+ * `.mjs`) is bundled with what it imports.
+ */
+async function scriptOf(path: string): Promise<string> {
+  const text = textOf(path);
+  return /\.(?:ts|mts|mjs)$/.test(path) ? bundleHarness({ file: path }) : text;
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw invalidArgument("script", "must name a file that can be read", { cause: error });
   }
 }

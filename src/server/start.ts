@@ -19,6 +19,7 @@ import type { ModelRoute } from "../models/index.ts";
 import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
 import {
   ALLOW_ALL,
+  createHarnessHostService,
   createJournalService,
   createSessionsService,
   type RegistryLimits,
@@ -28,11 +29,13 @@ import {
 import type { Authorizer, Harness, HarnessCatalog, ModelCatalog } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
+import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
 import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
 import { openOperatorPort, type OperatorPort } from "./operator.ts";
 import { modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
+import { createRuntimes } from "./runtimes.ts";
 
 /** How long calls that are nearly done may take at the end, before they are cut off. */
 const CLOSE_GRACE_MS = 2_000;
@@ -97,13 +100,24 @@ async function openOver(
   parts: Pick<Host, "config" | "options" | "ports" | "log"> & { readonly models: ModelCatalog },
 ): Promise<RunningServer> {
   const { config, options, ports, log, models } = parts;
-  const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports });
+  const services = new HarnessServices(config, ports, log);
+  const runtimeOf = createRuntimes({ config, ports, log, grant: services.grant });
+  const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
   const { catalog: harnesses } = hostHarnesses;
-  const hostId = hostIdOf(newUuid(ports));
-  const controller = createController({ journal, harnesses, models, ports, log, hostId, limits: options.limits?.controller });
+  const controller = createController({
+    journal,
+    harnesses,
+    models,
+    ports,
+    log,
+    hostId: hostIdOf(newUuid(ports)),
+    limits: options.limits?.controller,
+    tokens: services.tokens,
+    idle: { pauseAfterMs: config.pauseAfterIdleMs, suspendAfterMs: config.suspendAfterIdleMs },
+  });
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    return await open({ config, options, ports, log, harnesses, hostHarnesses, journal, controller });
+    return await open({ config, options, ports, log, services, harnesses, hostHarnesses, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
@@ -116,6 +130,7 @@ interface Host {
   readonly options: ServerOptions;
   readonly ports: Ports;
   readonly log: Log;
+  readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
   readonly hostHarnesses: HostHarnesses;
   readonly journal: JournalStore;
@@ -137,6 +152,7 @@ async function open(host: Host): Promise<RunningServer> {
     log,
     limits,
   });
+  host.services.servedAt(listener.host, listener.port);
   const operator = await operatorOf(host, health, limits, listener);
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
@@ -180,7 +196,7 @@ async function operatorOf(host: Host, health: HostHealth, limits: GatewayLimits,
 
 /** The front doors over the same handlers. */
 function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { readonly grpc: GrpcServer; readonly http1: Http1Server } {
-  const { config, options, ports, log, harnesses, controller } = host;
+  const { config, options, ports, log, services, harnesses, controller } = host;
   const authorizer = options.authorizer ?? ALLOW_ALL;
   const sessions = createSessionsService({
     journal: host.journal,
@@ -200,9 +216,19 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     signer: config.signer,
     signatures: nodeSignatures,
     transferLimits: options.limits?.transfer,
+    canMintTokens: services.tokens !== undefined,
   });
   const authenticate = authenticateBy(config.token, ports.digest);
-  const grpc = createGrpcServer({ sessions, journal, health, authenticate, log, limits });
+  const grpc = createGrpcServer({
+    sessions,
+    journal,
+    harnessHost: createHarnessHostService(),
+    health,
+    authenticate,
+    authenticateHarness: services.authenticate,
+    log,
+    limits,
+  });
   const rest = createRestApp({
     sessions,
     journal,
@@ -210,6 +236,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     log,
     authenticate,
     loopbackOnly: config.token === undefined,
+    tokenKeys: services.tokens?.keys,
     limits,
   });
   return { grpc, http1: createHttp1Server(rest, limits) };

@@ -24,6 +24,7 @@ export interface CheckContext {
   readonly harnesses: HarnessCatalog;
   readonly authorizer: Authorizer;
   readonly ports: Ports;
+  readonly canMintTokens?: boolean | undefined;
 }
 
 /** See `JournalService.checkReplay`. */

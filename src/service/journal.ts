@@ -39,6 +39,8 @@ export interface JournalServiceOptions {
   /** Checks the signatures of imports; undefined refuses those that have some. */
   readonly signatures?: SignatureCheck | undefined;
   readonly transferLimits?: Partial<TransferLimits> | undefined;
+  /** Whether harnesses mint tokens here; in a replay they then get one that is good for nothing. */
+  readonly canMintTokens?: boolean | undefined;
 }
 
 /** Creates the handlers of `holdfast.v1.Journal`. */
