@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
 from holdfast_harness import (
     Conversation,
     Event,

@@ -6,7 +6,6 @@ import asyncio
 import logging
 
 import pytest
-
 from holdfast_harness import (
     ApprovalParked,
     EventKind,
@@ -514,17 +513,17 @@ class TestAPark:
         end = await host.ended()
         assert (end.code, end.description) == (9, "harness: it went on although its call was parked; it must let the park pass")
 
-    async def test_is_raised_again_by_every_later_effect(self) -> None:
+    async def test_that_is_swallowed_is_not_made_good_by_what_comes_after(self) -> None:
         async def run(start: Start, sink: Sink) -> None:
             await asyncio.gather(sink.tool_call(ToolCall(id="c1", tool="send")), return_exceptions=True)
-            await sink.output("never sent")
+            await sink.output("on we go")
 
         host = Host(run)
         host.begin()
         await host.event()
         host.park("c1")
-        assert (await host.event()).kind == EventKind.EVENT_PARKED
-        assert (await host.ended()).code == 0
+        assert (await host.event()).kind == EventKind.EVENT_OUTPUT
+        assert (await host.ended()).code == 9
 
 
 class TestProtocolFaultsOfTheHost:

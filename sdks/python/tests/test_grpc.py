@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import grpc
 import grpc.aio
 import pytest
-
 from holdfast_harness import Event, EventKind, Harness, HarnessFailure, HoldfastError, Mediation, Sink, Start, serve_async, text_message
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import ControllerFrame, DescribeRequest, HarnessDescriptor
 from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import (
@@ -22,6 +20,8 @@ from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import (
     MintTokenResponse,
     ReadHistoryRequest,
 )
+
+import grpc
 
 from .support import EXECUTION, SESSION, harness_of
 

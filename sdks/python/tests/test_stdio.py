@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from holdfast_harness import Event, EventKind, text_message
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import ControllerFrame
 from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import HarnessFrame, HostFrame

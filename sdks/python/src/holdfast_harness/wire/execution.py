@@ -3,7 +3,8 @@
 Invariants:
 - Events leave in the order in which the sink was called, each counted from 1; nothing leaves after the end.
 - Exactly one END or PARKED, then exactly one ExchangeEnd; or an ExchangeEnd alone, when the run raised.
-- After a cancel, a park, a refusal or the end no further effect is sent: the sink raises what stopped it.
+- After a cancel, a refusal that nobody waited for, or the end no further effect is sent: the sink raises what stopped it.
+- A run that unwound with nothing but parks is parked. One that went on although a call of it was parked has not completed.
 - What the host may not send is a ProtocolFault; it ends this exchange, and no other.
 """
 
@@ -248,8 +249,6 @@ class Execution:
         """Raises what keeps the author from acting."""
         if self._stopped is not None:
             raise self._stopped
-        if self._parks:
-            raise self._parks[0]
         if self._refused is not None:
             raise self._refused
 
