@@ -76,10 +76,19 @@ export interface DoorOptions {
 export async function openDoor(options: DoorOptions = {}) {
   const health = new TestHealth();
   const reading = { getSession: refuse, listSessions: refuse, replay: refuse };
-  const changing = { createSession: refuse, deleteSession: refuse, cancel: refuse, suspend: refuse, resume: refuse, fork: refuse };
+  const changing = {
+    createSession: refuse,
+    deleteSession: refuse,
+    approve: refuse,
+    cancel: refuse,
+    suspend: refuse,
+    resume: refuse,
+    fork: refuse,
+  };
   const server: GrpcServer = createGrpcServer({
     sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
     journal: { ...JOURNAL_REFUSED, ...options.journal },
+    toolCalls: { listApprovals: refuse, listUnsettled: refuse, settleCall: refuse },
     health,
     authenticate: (authorization) => {
       if (options.token !== undefined && authorization !== `Bearer ${options.token}`) {

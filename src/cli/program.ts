@@ -1,10 +1,13 @@
 /** The program: its commands, its help, and what wrong usage says. Running it and documenting it both begin here. */
 
 import { Command, CommanderError, Option } from "commander";
+import { approvalsCommand } from "./commands/approvals.ts";
+import { approveCommand } from "./commands/approve.ts";
 import { cancelCommand } from "./commands/cancel.ts";
 import { conformanceCommand } from "./commands/conformance.ts";
 import { createCommand } from "./commands/create.ts";
 import { deleteCommand } from "./commands/delete.ts";
+import { denyCommand } from "./commands/deny.ts";
 import { execCommand } from "./commands/exec.ts";
 import { exportCommand } from "./commands/export.ts";
 import { forkCommand } from "./commands/fork.ts";
@@ -15,6 +18,7 @@ import { importCommand } from "./commands/import.ts";
 import { keygenCommand } from "./commands/keygen.ts";
 import { listCommand } from "./commands/list.ts";
 import { replayCommand } from "./commands/replay.ts";
+import { resolveCommand } from "./commands/resolve.ts";
 import { resumeCommand } from "./commands/resume.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { suspendCommand } from "./commands/suspend.ts";
@@ -109,6 +113,10 @@ function commands(): readonly Command[] {
     cancelCommand(),
     suspendCommand(),
     resumeCommand(),
+    approvalsCommand(),
+    approveCommand(),
+    denyCommand(),
+    resolveCommand(),
     forkCommand(),
     treeCommand(),
     deleteCommand(),

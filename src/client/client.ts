@@ -1,6 +1,7 @@
 /** The client: the calls of Holdfast over a transport. */
 
-import type { Session } from "../gen/agentsessions/v1/session_pb.ts";
+import type { ApprovalRef } from "../gen/agentsessions/v1/common_pb.ts";
+import type { ApproveResponse, Session } from "../gen/agentsessions/v1/session_pb.ts";
 import type { SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 import type { LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
@@ -9,8 +10,9 @@ import type { ExecTurn } from "./exec-request.ts";
 import type { ExecOptions, ExecStream } from "./exec-stream.ts";
 import type { RecordItem, StreamItem } from "./items.ts";
 import { JournalClient, type ExportOptions, type LineageOptions } from "./journal.ts";
-import { SessionsClient, type CancelOptions, type ForkOptions, type ReplayOptions } from "./sessions.ts";
+import { SessionsClient, type CancelOptions, type Decision, type ForkOptions, type ReplayOptions } from "./sessions.ts";
 import type { TailOptions } from "./tail.ts";
+import { ToolCallsClient } from "./tool-calls.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
 /** What a client is made of. */
@@ -24,6 +26,7 @@ export interface SessionHandle {
   get(options?: CallOptions): Promise<Session>;
   delete(options?: CallOptions): Promise<Session>;
   cancel(options?: CancelOptions): Promise<Session>;
+  approve(ref: ApprovalRef, decision: Decision, options?: CallOptions): Promise<ApproveResponse>;
   suspend(options?: CallOptions): Promise<Session>;
   resume(options?: CallOptions): Promise<Session>;
   fork(options?: ForkOptions): Promise<readonly Session[]>;
@@ -41,6 +44,7 @@ export interface SessionHandle {
 export interface Client extends AsyncDisposable {
   readonly sessions: SessionsClient;
   readonly journal: JournalClient;
+  readonly toolCalls: ToolCallsClient;
   /** The calls of one session. */
   session(uid: string): SessionHandle;
 }
@@ -49,14 +53,17 @@ export interface Client extends AsyncDisposable {
 export function createClient({ transport }: ClientOptions): Client {
   const sessions = new SessionsClient(transport);
   const journal = new JournalClient(transport);
+  const toolCalls = new ToolCallsClient(transport);
   return {
     sessions,
     journal,
+    toolCalls,
     session: (uid) => ({
       uid,
       get: (options) => sessions.get(uid, options),
       delete: (options) => sessions.delete(uid, options),
       cancel: (options) => sessions.cancel(uid, options),
+      approve: (ref, decision, options) => sessions.approve(uid, ref, decision, options),
       suspend: (options) => sessions.suspend(uid, options),
       resume: (options) => sessions.resume(uid, options),
       fork: (options) => sessions.fork(uid, options),

@@ -25,12 +25,21 @@ export { JournalClient, type ExportOptions, type LineageOptions } from "./journa
 export type { ListOptions, SessionList, SessionPage } from "./list.ts";
 export type { ReconnectOptions } from "./reconnect.ts";
 export type { SeqLike } from "./seqs.ts";
-export { SessionsClient, type CancelOptions, type ForkOptions, type ReplayOptions, type SessionInit } from "./sessions.ts";
+export { SessionsClient, type CancelOptions, type Decision, type ForkOptions, type ReplayOptions, type SessionInit } from "./sessions.ts";
 export type { TailOptions } from "./tail.ts";
+export { ToolCallsClient, type ApprovalsOptions, type CallOutcome } from "./tool-calls.ts";
 export type { CallOptions, Method, Transport } from "./transport.ts";
-export { EventKind, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
-export { ComputeState, DeletionState, ExecState, type Delta, type Session } from "../gen/agentsessions/v1/session_pb.ts";
+export { EventKind, type ApprovalRef, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
+export {
+  ComputeState,
+  DeletionState,
+  ExecState,
+  type ApproveResponse,
+  type Delta,
+  type Session,
+} from "../gen/agentsessions/v1/session_pb.ts";
 export { ImportedSession_Outcome, type ImportedSession, type ImportResponse, type SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 export type { ChainFault, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+export type { PendingApproval, UnsettledCall } from "../gen/holdfast/v1/calls_pb.ts";
 export type { LineageResponse, LineageRow } from "../gen/holdfast/v1/lineage_pb.ts";
 export type { ReplayDivergence, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";

@@ -1,8 +1,9 @@
 /** `agentsessions.v1.Sessions` for callers. */
 
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { IdentityRefSchema, LogRecord, OriginSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { IdentityRefSchema, type ApprovalRef, type LogRecord, type OriginSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import {
+  ApproveRequestSchema,
   CancelRequestSchema,
   CreateSessionRequestSchema,
   DeleteSessionRequestSchema,
@@ -12,6 +13,7 @@ import {
   ResumeRequestSchema,
   Sessions,
   SuspendRequestSchema,
+  type ApproveResponse,
   type ReplayRequest,
   type Session,
 } from "../gen/agentsessions/v1/session_pb.ts";
@@ -48,6 +50,15 @@ export interface CancelOptions extends CallOptions {
   readonly executionId?: string | undefined;
   /** As the journal records it. Default `USER`. */
   readonly reason?: "USER" | "TIMEOUT" | "INTERNAL" | undefined;
+}
+
+/** A decision on an approval request. */
+export interface Decision {
+  readonly approved: boolean;
+  /** Why it was decided so; the agent is told. */
+  readonly reason?: string | undefined;
+  /** Who decided; it is recorded and grants nothing. Default: the caller, as far as the server knows it. */
+  readonly identity?: MessageInitShape<typeof IdentityRefSchema> | undefined;
 }
 
 /** Where to fork, and into what. */
@@ -116,6 +127,22 @@ export class SessionsClient {
   cancel(uid: string, { executionId = "", reason = "USER", ...options }: CancelOptions = {}): Promise<Session> {
     const request = create(CancelRequestSchema, { session: uid, executionId, reason });
     return this.#transport.unary(Sessions.method.cancel, request, options);
+  }
+
+  /**
+   * Decides an approval request; `ref` is the session's `pendingApproval`. It runs nothing: `resume` does. The same decision again is
+   * answered with the same record; another one is FAILED_PRECONDITION, as is a reference that is wrong or stale.
+   */
+  approve(
+    uid: string,
+    ref: ApprovalRef,
+    { approved, reason = "", identity }: Decision,
+    options: CallOptions = {},
+  ): Promise<ApproveResponse> {
+    const { executionId, toolCallId, requestSeq } = ref;
+    const request = create(ApproveRequestSchema, { session: uid, executionId, toolCallId, requestSeq, approved, reason });
+    if (identity !== undefined) request.identity = create(IdentityRefSchema, identity);
+    return this.#transport.unary(Sessions.method.approve, request, options);
   }
 
   /** Frees the session's compute: COMPUTE_COLD. Repeating it changes nothing. ABORTED while a turn runs. */

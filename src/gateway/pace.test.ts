@@ -68,6 +68,7 @@ describe("readers of a huge journal that never read", () => {
     const { taken, tail } = endlessJournal();
     const journal: Partial<JournalService> = { tail };
     const app = createRestApp({
+      toolCalls: {} as never,
       sessions: {} as SessionsService,
       journal: { ...journal } as JournalService,
       health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

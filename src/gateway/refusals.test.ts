@@ -18,6 +18,7 @@ interface DoorOptions {
 /** The REST door behind its HTTP server, on a port of its own. */
 async function openDoor({ limits = {}, sessions = {}, loopbackOnly = true }: DoorOptions = {}): Promise<number> {
   const app = createRestApp({
+    toolCalls: {} as never,
     sessions: { createSession: async () => create(SessionSchema), ...sessions } as SessionsService,
     journal: {} as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

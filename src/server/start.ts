@@ -22,11 +22,12 @@ import {
   createHarnessHostService,
   createJournalService,
   createSessionsService,
+  createToolCallsService,
   type RegistryLimits,
   type ServiceLimits,
   type TransferLimits,
 } from "../service/index.ts";
-import type { Authorizer, Harness, HarnessCatalog, ModelCatalog } from "../spi/index.ts";
+import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HarnessServices } from "./harness-services.ts";
@@ -46,6 +47,8 @@ export interface ServerOptions {
   readonly harnesses?: Readonly<Record<string, Harness>> | undefined;
   /** Models beside the configured ones. */
   readonly models?: readonly ModelRoute[] | undefined;
+  /** The tools that this server runs for harnesses. Default: none. */
+  readonly tools?: ToolExecutor | undefined;
   /** Default: everybody who is let in may do everything. */
   readonly authorizer?: Authorizer | undefined;
   /** Default: JSON lines on standard error at the configured level. */
@@ -108,6 +111,7 @@ async function openOver(
     journal,
     harnesses,
     models,
+    tools: options.tools,
     ports,
     log,
     hostId: hostIdOf(newUuid(ports)),
@@ -213,15 +217,18 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     harnesses,
     authorizer,
     ports,
+    tools: options.tools,
     signer: config.signer,
     signatures: nodeSignatures,
     transferLimits: options.limits?.transfer,
     canMintTokens: services.tokens !== undefined,
   });
+  const toolCalls = createToolCallsService({ journal: host.journal, controller, authorizer, ports, limits: options.limits?.service });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({
     sessions,
     journal,
+    toolCalls,
     harnessHost: createHarnessHostService(),
     health,
     authenticate,
@@ -232,6 +239,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
   const rest = createRestApp({
     sessions,
     journal,
+    toolCalls,
     health,
     log,
     authenticate,

@@ -13,7 +13,7 @@ import {
   type TurnCheck as WireTurnCheck,
 } from "../gen/holdfast/v1/replay_pb.ts";
 import type { JournalStore } from "../journal/index.ts";
-import { messageText, type Authorizer, type HarnessCatalog, type ModelRequest } from "../spi/index.ts";
+import { messageText, type Authorizer, type HarnessCatalog, type ModelRequest, type ToolExecutor } from "../spi/index.ts";
 import { invalidArgument } from "../base/errors.ts";
 import { accessSession } from "./access.ts";
 import type { CallContext } from "./contract.ts";
@@ -25,6 +25,7 @@ export interface CheckContext {
   readonly authorizer: Authorizer;
   readonly ports: Ports;
   readonly canMintTokens?: boolean | undefined;
+  readonly tools?: Pick<ToolExecutor, "find" | "check"> | undefined;
 }
 
 /** See `JournalService.checkReplay`. */

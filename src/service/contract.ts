@@ -6,6 +6,8 @@
 import type { StoredRecord } from "../journal/index.ts";
 import type { Caller, Delta, Session } from "../spi/index.ts";
 import type {
+  ApproveRequest,
+  ApproveResponse,
   CancelRequest,
   CreateSessionRequest,
   DeleteSessionRequest,
@@ -20,6 +22,14 @@ import type {
   SuspendRequest,
 } from "../gen/agentsessions/v1/session_pb.ts";
 import type { LineageRequest, LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
+import type {
+  ListApprovalsRequest,
+  ListApprovalsResponse,
+  ListUnsettledRequest,
+  ListUnsettledResponse,
+  SettleCallRequest,
+  SettleCallResponse,
+} from "../gen/holdfast/v1/calls_pb.ts";
 import type { ArchiveForm } from "../archive/index.ts";
 import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
 import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
@@ -39,7 +49,7 @@ export type StreamItem =
   | { readonly kind: "record"; readonly record: StoredRecord }
   | { readonly kind: "delta"; readonly delta: Delta };
 
-/** `agentsessions.v1.Sessions`, as far as this host serves it; what is absent is UNIMPLEMENTED. */
+/** `agentsessions.v1.Sessions`. */
 export interface SessionsService {
   createSession(request: CreateSessionRequest, context: CallContext): Promise<Session>;
   getSession(request: GetSessionRequest, context: CallContext): Promise<Session>;
@@ -48,6 +58,8 @@ export interface SessionsService {
   cancel(request: CancelRequest, context: CallContext): Promise<Session>;
   /** The first item is the Session; the stream ends without an error once END was committed. */
   exec(request: ExecRequest, context: CallContext): AsyncGenerator<StreamItem, void, undefined>;
+  /** Commits a decision on an approval call; runs nothing. An exact retry is answered with the same record. */
+  approve(request: ApproveRequest, context: CallContext): Promise<ApproveResponse>;
   /** Frees the session's compute. Repeating it changes nothing; ABORTED while a turn runs. */
   suspend(request: SuspendRequest, context: CallContext): Promise<Session>;
   /**
@@ -59,6 +71,16 @@ export interface SessionsService {
   fork(request: ForkRequest, context: CallContext): Promise<ForkResponse>;
   /** Pages of committed records. */
   replay(request: ReplayRequest, context: CallContext): AsyncGenerator<readonly StoredRecord[], void, undefined>;
+}
+
+/** `holdfast.v1.ToolCalls`. */
+export interface ToolCallsService {
+  /** Approval requests of a project that nobody has decided, with their arguments in full. */
+  listApprovals(request: ListApprovalsRequest, context: CallContext): Promise<ListApprovalsResponse>;
+  /** A session's calls whose outcome is not known. */
+  listUnsettled(request: ListUnsettledRequest, context: CallContext): Promise<ListUnsettledResponse>;
+  /** Takes a person's word for what became of one. */
+  settleCall(request: SettleCallRequest, context: CallContext): Promise<SettleCallResponse>;
 }
 
 /** `holdfast.v1.Journal`. */

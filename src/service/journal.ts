@@ -19,7 +19,7 @@ import {
   type JournalStore,
   type SessionRow,
 } from "../journal/index.ts";
-import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
+import type { Authorizer, HarnessCatalog, ToolExecutor } from "../spi/index.ts";
 import { checkReplay } from "./check-replay.ts";
 import { accessSession, type SessionAccess } from "./access.ts";
 import type { CallContext, JournalService } from "./contract.ts";
@@ -34,6 +34,8 @@ export interface JournalServiceOptions {
   readonly harnesses: HarnessCatalog;
   readonly authorizer: Authorizer;
   readonly ports: Ports;
+  /** The host's tools, for what a check of replays may refuse again; it runs none. */
+  readonly tools?: Pick<ToolExecutor, "find" | "check"> | undefined;
   /** Signs the heads of exports; undefined leaves them unsigned. */
   readonly signer?: Signer | undefined;
   /** Checks the signatures of imports; undefined refuses those that have some. */

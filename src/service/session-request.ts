@@ -46,7 +46,7 @@ export function parseCreateSession(request: CreateSessionRequest, limits: Servic
     name: nameText(metadata?.name ?? "", "session.metadata.name", limits.nameCharsMax),
     harness: nameText(session.harness, "session.harness", limits.resourceCharsMax),
     model: nameText(session.model, "session.model", limits.resourceCharsMax),
-    identity: identityOf(session.identity, limits),
+    identity: identityOf(session.identity, limits, "session.identity"),
     origin: originOf(session.origin, limits),
     labels: labelsOf(session.labels, "session.labels", limits),
     annotations: annotationsOf(session.annotations, "session.annotations", limits),
@@ -75,12 +75,17 @@ function refuseOutputOnly(session: Session): void {
   }
 }
 
-function identityOf(identity: IdentityRef | undefined, limits: ServiceLimits): IdentityRef | undefined {
+/** An identity that is recorded. Throws INVALID_ARGUMENT that names a part of `field`. */
+export function identityOf(
+  identity: IdentityRef | undefined,
+  limits: ServiceLimits,
+  field: "session.identity" | "identity",
+): IdentityRef | undefined {
   if (identity === undefined) return undefined;
-  checkContent(IdentityRefSchema, identity, "session.identity", limits.nestingMax);
-  plainText(identity.principal, "session.identity.principal", limits.provenanceCharsMax);
-  plainText(identity.issuer, "session.identity.issuer", limits.provenanceCharsMax);
-  plainText(identity.subject, "session.identity.subject", limits.provenanceCharsMax);
+  checkContent(IdentityRefSchema, identity, field, limits.nestingMax);
+  plainText(identity.principal, `${field}.principal`, limits.provenanceCharsMax);
+  plainText(identity.issuer, `${field}.issuer`, limits.provenanceCharsMax);
+  plainText(identity.subject, `${field}.subject`, limits.provenanceCharsMax);
   return identity;
 }
 

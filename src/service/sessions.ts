@@ -13,6 +13,7 @@ import {
 import { sessionOf, type JournalStore, type ListPage, type SessionRow, type StoredRecord } from "../journal/index.ts";
 import type { Authorizer, HarnessCatalog } from "../spi/index.ts";
 import { accessSession, authorize } from "./access.ts";
+import { approve } from "./approve.ts";
 import type { CallContext, SessionsService } from "./contract.ts";
 import { createFrom, seedOf, type SessionDefaults } from "./creation.ts";
 import { exec, type ExecContext } from "./exec.ts";
@@ -64,6 +65,8 @@ export function createSessionsService(options: ServiceOptions): SessionsService 
       await accessSession(host, "session.cancel", asked.session, "session", context);
       return sessionOf(await host.controller.cancel(asked));
     },
+
+    approve: (request, context) => approve(host, request, context),
 
     suspend: (request, context) => suspend(host, request, context),
 

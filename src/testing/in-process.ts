@@ -11,6 +11,7 @@ import type { CallOptions, Method, Transport } from "../client/index.ts";
 import { createController, type ControllerLimits } from "../controller/index.ts";
 import { ExecUpdateSchema, Sessions } from "../gen/agentsessions/v1/session_pb.ts";
 import { ExportChunkSchema } from "../gen/holdfast/v1/export_pb.ts";
+import { ToolCalls } from "../gen/holdfast/v1/calls_pb.ts";
 import { Journal } from "../gen/holdfast/v1/journal_pb.ts";
 import { wrapRecord } from "../grpc/update.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
@@ -18,12 +19,14 @@ import {
   ALLOW_ALL,
   createJournalService,
   createSessionsService,
+  createToolCallsService,
   type CallContext,
   type JournalService,
   type SessionsService,
   type StreamItem,
+  type ToolCallsService,
 } from "../service/index.ts";
-import type { Harness, ModelCatalog } from "../spi/index.ts";
+import type { Harness, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { harnessCatalog, TestModel } from "./host.ts";
 
 /** What the host is made of. */
@@ -34,16 +37,19 @@ export interface InProcessOptions {
   readonly harnesses: Readonly<Record<string, Harness>>;
   /** Default: a model that says hello. */
   readonly models?: ModelCatalog | undefined;
+  /** Default: no tools. */
+  readonly tools?: ToolExecutor | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
 }
 
 /** A transport to a host in this process, which ends with the transport. The journal is its owner's. */
-export function inProcessTransport({ journal, ports, harnesses, models, limits }: InProcessOptions): Transport {
+export function inProcessTransport({ journal, ports, harnesses, models, tools, limits }: InProcessOptions): Transport {
   const catalog = harnessCatalog(harnesses);
   const controller = createController({
     journal,
     harnesses: catalog,
     models: models ?? new TestModel(),
+    tools,
     ports,
     log: SILENT_LOG,
     hostId: hostIdOf("in-process"),
@@ -53,7 +59,8 @@ export function inProcessTransport({ journal, ports, harnesses, models, limits }
   const [harness = ""] = Object.keys(harnesses);
   return new InProcessTransport(ports, {
     sessions: createSessionsService({ ...shared, defaults: { harness, model: "" } }),
-    journal: createJournalService(shared),
+    journal: createJournalService({ ...shared, tools }),
+    toolCalls: createToolCallsService(shared),
     close: () => controller.shutdown({ graceMs: 0 }),
   });
 }
@@ -61,6 +68,7 @@ export function inProcessTransport({ journal, ports, harnesses, models, limits }
 interface Services {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
+  readonly toolCalls: ToolCallsService;
   readonly close: () => Promise<void>;
 }
 
@@ -161,10 +169,11 @@ class InProcessTransport implements Transport {
   }
 }
 
-function servicesOf({ sessions, journal }: Services): ReadonlyMap<string, object> {
+function servicesOf({ sessions, journal, toolCalls }: Services): ReadonlyMap<string, object> {
   return new Map<string, object>([
     [Sessions.typeName, sessions],
     [Journal.typeName, journal],
+    [ToolCalls.typeName, toolCalls],
   ]);
 }
 

@@ -45,6 +45,7 @@ describe("reflection", () => {
       "grpc.reflection.v1.ServerReflection",
       "grpc.reflection.v1alpha.ServerReflection",
       "holdfast.v1.Journal",
+      "holdfast.v1.ToolCalls",
     ]);
   });
 

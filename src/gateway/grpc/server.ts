@@ -3,10 +3,11 @@
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
 import { toBinary, type DescService } from "@bufbuild/protobuf";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
+import { ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
-import type { HarnessHostService, JournalService, SessionsService } from "../../service/contract.ts";
+import type { HarnessHostService, JournalService, SessionsService, ToolCallsService } from "../../service/contract.ts";
 import type { OpenCalls } from "./calls.ts";
 import { createGrpcDoor, DOOR_SERVICES, type GrpcDoorOptions, type GrpcServer, type ServedService } from "./door.ts";
 import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
@@ -19,18 +20,20 @@ export type { GrpcServer } from "./door.ts";
 export interface GrpcServerOptions extends GrpcDoorOptions {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
+  readonly toolCalls: ToolCallsService;
   /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
   readonly harnessHost?: HarnessHostService | undefined;
 }
 
 /** The services that callers see, and that health is kept for. */
-export const SERVICES: readonly DescService[] = [Sessions, Journal, ...DOOR_SERVICES];
+export const SERVICES: readonly DescService[] = [Sessions, Journal, ToolCalls, ...DOOR_SERVICES];
 
 /** Creates the gRPC front door. */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   return createGrpcDoor(options, (calls) => [
     [Sessions, sessionsHandlers(calls, options.sessions)],
     [Journal, journalHandlers(calls, options.journal)],
+    [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
 }
@@ -56,6 +59,7 @@ function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedS
     GetSession: serveUnary(calls, method.getSession, (request, context) => sessions.getSession(request, context)),
     ListSessions: serveUnary(calls, method.listSessions, (request, context) => sessions.listSessions(request, context)),
     DeleteSession: serveUnary(calls, method.deleteSession, (request, context) => sessions.deleteSession(request, context)),
+    Approve: serveUnary(calls, method.approve, (request, context) => sessions.approve(request, context)),
     Cancel: serveUnary(calls, method.cancel, (request, context) => sessions.cancel(request, context)),
     Suspend: serveUnary(calls, method.suspend, (request, context) => sessions.suspend(request, context)),
     Resume: serveUnary(calls, method.resume, (request, context) => sessions.resume(request, context)),
@@ -66,6 +70,15 @@ function sessionsHandlers(calls: OpenCalls, sessions: SessionsService): UntypedS
       endsItself: true,
     }),
     Replay: serveStream(calls, method.replay, { open: (request, context) => sessions.replay(request, context), encode: recordBytes }),
+  };
+}
+
+function toolCallsHandlers(calls: OpenCalls, toolCalls: ToolCallsService): UntypedServiceImplementation {
+  const { method } = ToolCalls;
+  return {
+    ListApprovals: serveUnary(calls, method.listApprovals, (request, context) => toolCalls.listApprovals(request, context)),
+    ListUnsettled: serveUnary(calls, method.listUnsettled, (request, context) => toolCalls.listUnsettled(request, context)),
+    SettleCall: serveUnary(calls, method.settleCall, (request, context) => toolCalls.settleCall(request, context)),
   };
 }
 

@@ -9,7 +9,7 @@
 import { Hono, type Context } from "hono";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService } from "../../service/contract.ts";
+import type { JournalService, SessionsService, ToolCallsService } from "../../service/contract.ts";
 import type { Caller } from "../../spi/index.ts";
 import { Arrivals } from "../arrivals.ts";
 import type { Authenticate, Health } from "../contract.ts";
@@ -27,6 +27,7 @@ import { routesOf } from "./routes.ts";
 export interface RestOptions {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
+  readonly toolCalls: ToolCallsService;
   readonly health: Pick<Health, "ready" | "closing">;
   readonly log: Log;
   readonly authenticate: Authenticate;

@@ -62,6 +62,7 @@ describe("GET export", () => {
       },
     };
     const app = createRestApp({
+      toolCalls: {} as never,
       sessions: {} as never,
       journal: journal as never,
       health: { ready: async () => undefined, closing: new AbortController().signal },
@@ -83,6 +84,7 @@ describe("GET export", () => {
       },
     };
     const app = createRestApp({
+      toolCalls: {} as never,
       sessions: {} as never,
       journal: journal as never,
       health: { ready: async () => undefined, closing: new AbortController().signal },

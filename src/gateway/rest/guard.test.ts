@@ -6,6 +6,7 @@ import { createRestApp } from "./index.ts";
 /** Asks the health route, which anybody may ask, with just these headers. */
 async function ask(loopbackOnly: boolean, headers: Record<string, string>, method = "GET"): Promise<Response> {
   const app = createRestApp({
+    toolCalls: {} as never,
     sessions: {} as SessionsService,
     journal: {} as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

@@ -118,6 +118,7 @@ describe("GET check", () => {
   it("is cut off, and no valid JSON, when it fails in the middle", async () => {
     const journal: Partial<JournalService> = { checkReplay: failing };
     const app = createRestApp({
+      toolCalls: {} as never,
       sessions: {} as SessionsService,
       journal: { ...journal } as JournalService,
       health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

@@ -8,6 +8,7 @@ import { createRestApp } from "./index.ts";
 import type { OpenApiDocument, Operation } from "./openapi.ts";
 
 const app = createRestApp({
+  toolCalls: {} as never,
   sessions: {} as SessionsService,
   journal: {} as JournalService,
   health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

@@ -1,7 +1,7 @@
 /** The table of routes. What is served, what is documented and what is refused with 405 all come from here. */
 
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService } from "../../service/contract.ts";
+import type { JournalService, SessionsService, ToolCallsService } from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
 import { exportRoute } from "./export-route.ts";
@@ -11,11 +11,13 @@ import type { RestLimits } from "./limits.ts";
 import type { Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { jsonResponse } from "./json.ts";
+import { toolCallRoutes } from "./tool-call-routes.ts";
 
 /** What the routes call. */
 export interface RouteDependencies {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
+  readonly toolCalls: ToolCallsService;
   readonly health: Pick<Health, "ready">;
   readonly tokenKeys?: object | undefined;
   readonly limits: RestLimits;
@@ -29,6 +31,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     ...(dependencies.tokenKeys === undefined ? [] : [tokenKeysRoute(dependencies.tokenKeys)]),
     ...sessionRoutes(dependencies),
     ...lifecycleRoutes(dependencies),
+    ...toolCallRoutes(dependencies),
     ...liveRoutes(dependencies),
     checkRoute(dependencies),
     exportRoute(dependencies),

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { SILENT_LOG } from "../../base/ports.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { ALLOW_ALL, createJournalService, createSessionsService } from "../../service/index.ts";
+import { ALLOW_ALL, createJournalService, createSessionsService, createToolCallsService } from "../../service/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import { harnessCatalog, testHarness, TestHost, type HarnessRun } from "../../testing/index.ts";
 import { createRestApp } from "./index.ts";
@@ -25,6 +25,7 @@ async function serve(run: HarnessRun = saysHello): Promise<string> {
   const app = createRestApp({
     sessions: createSessionsService({ ...shared, defaults: { harness: "test", model: "m" } }),
     journal: createJournalService(shared),
+    toolCalls: createToolCallsService(shared),
     health: { ready: () => journal.ready(), closing: new AbortController().signal },
     log: SILENT_LOG,
     authenticate: () => ({ identity: undefined }),

@@ -37,6 +37,7 @@ afterEach(async () => {
 
 async function openDoor(script: Script): Promise<Door> {
   const app = createRestApp({
+    toolCalls: {} as never,
     sessions: { ...script.sessions } as SessionsService,
     journal: { ...script.journal } as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
