@@ -132,6 +132,18 @@ describe("a session whose harness keeps state in memory", () => {
     expect((await turn(host, session)).said).toBe("OUTPUT count 3");
   });
 
+  it("may be suspended though its sandbox died: it is what its last settled turn left", async () => {
+    const { host: start } = world();
+    const { host, runtime } = start();
+    const session = await host.createSession();
+    await turn(host, session);
+    runtime.kill();
+    const cold = await host.controller.suspend(session, undefined);
+    expect(cold.projection).toMatchObject({ computeState: ComputeState.COMPUTE_COLD, snapshot: { memory: true } });
+    expect(runtime.calls).not.toContain("snapshot external");
+    expect((await turn(host, session)).said).toBe("OUTPUT count 2");
+  });
+
   it("counts a turn once that was cut off and resumed, wherever it was cut off", async () => {
     const { host: start, journal } = world();
     const one = start("one");

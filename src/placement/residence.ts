@@ -156,7 +156,7 @@ class Residence implements HarnessEntry, AsyncDisposable {
     return this.#turnstile.pass(options.sessionUid, async () => {
       const { sessionUid, kind, compute, signal } = options;
       await this.#dropUnsettled(sessionUid);
-      const resident = this.#residents.get(sessionUid);
+      const resident = await this.#living(sessionUid);
       if (resident === undefined) return this.#absent(sessionUid, compute);
       const { incarnation } = resident;
       const snapshot = await this.#runtime.snapshot(incarnation, kind, { signal });
@@ -233,6 +233,15 @@ class Residence implements HarnessEntry, AsyncDisposable {
     if (resident?.inTurn !== true) return;
     if (await this.#keepsMemory()) await this.#destroy(session);
     else resident.inTurn = false;
+  }
+
+  /** The session's sandbox, unless it has died: then nothing is held here, and what was captured before is what there is. */
+  async #living(session: SessionUid): Promise<Resident | undefined> {
+    const resident = this.#residents.get(session);
+    if (resident === undefined) return undefined;
+    if ((await this.#runtime.status(resident.incarnation)) !== ComputeState.COMPUTE_TERMINATED) return resident;
+    await this.#destroy(session);
+    return undefined;
   }
 
   async #destroy(session: SessionUid): Promise<void> {

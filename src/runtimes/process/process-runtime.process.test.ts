@@ -1,4 +1,7 @@
 import { spawn } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { fenceOf, sessionUidOf, type LogFields } from "../../base/index.ts";
 import { ComputeState, type Incarnation, type Runtime } from "../../spi/index.ts";
@@ -54,6 +57,8 @@ const errorOf = (promise: Promise<unknown>): Promise<{ code: string; message: st
     () => ({ code: "none", message: "" }),
     (error: unknown) => error as { code: string; message: string },
   );
+
+const socketFolders = (): string[] => readdirSync(tmpdir()).filter((name) => /^holdfast-[A-Za-z0-9]{6}$/.test(name));
 
 const stateOf = (runtime: Runtime, incarnation: Incarnation) => runtime.status(incarnation);
 
@@ -271,6 +276,53 @@ describe("a process that does not do as it should", () => {
     expect(() => world({ command: "" })).toThrow("command:");
     expect(() => world({ env: { "A=B": "c" } })).toThrow("env:");
     expect(() => world({ cpuSecondsMax: 0.5 })).toThrow("cpu_seconds_max:");
+  });
+});
+
+describe.each(["serve", "contract"])("a process that listens on a unix socket: %s", (how) => {
+  const overUnix = () => world({ line: "unix", stopGraceMs: 500 }, [how]);
+
+  it("runs turns, is paused and goes on, and leaves no socket behind", async () => {
+    const before = socketFolders();
+    const { runtime, start } = overUnix();
+    const { incarnation, harness, pid } = await start();
+    expect(await harness.describe()).toMatchObject({ id: "behaving" });
+    expect(await saidBy(harness, "count")).toBe("count 1");
+    expect(await saidBy(harness, "chat")).toBe("");
+    const [folder = ""] = socketFolders().filter((name) => !before.includes(name));
+    expect(statSync(join(tmpdir(), folder)).mode & 0o777).toBe(0o700);
+    await runtime.snapshot(incarnation, "local");
+    await until(() => stateOfProcess(pid) === "T");
+    expect(await saidBy(await runtime.attach(incarnation), "count")).toBe("count 2");
+    await runtime.stop(incarnation);
+    expect(stateOfProcess(pid)).toBeUndefined();
+    expect(socketFolders()).not.toContain(folder);
+  });
+
+  it("interrupts the turn when it ends, and has its output in the log", async () => {
+    const { runtime, start, endLine } = overUnix();
+    const { incarnation, harness } = await start();
+    expect((await errorOf(saidBy(harness, "kill SIGKILL"))).code).toBe("unavailable");
+    await until(() => endLine() !== undefined);
+    expect(endLine()?.fields).toMatchObject({ signal: "SIGKILL", stderr: expect.stringContaining("unix://") as string });
+    expect(await stateOf(runtime, incarnation)).toBe(ComputeState.COMPUTE_TERMINATED);
+  });
+
+  it("is killed where it does not leave a turn that was cancelled", async () => {
+    const { start } = world({ line: "unix", limits: { cancelGraceMs: 200 }, stopGraceMs: 200 }, [how]);
+    const { harness, pid } = await start();
+    const turn = drive(harness, "spin");
+    await turn.speaks;
+    turn.cancel();
+    await expect(turn.said).rejects.toThrow("cancelled");
+    await until(() => stateOfProcess(pid) === undefined);
+  });
+
+  it("is stopped where it never listens", async () => {
+    const { runtime } = world({ line: "unix", startTimeoutMs: 300 }, ["silent"]);
+    expect(await errorOf(runtime.describe())).toMatchObject({ message: expect.stringContaining("did not answer") as string });
+    const { runtime: leaving } = world({ line: "unix" }, ["leave", "5"]);
+    expect((await errorOf(leaving.describe())).message).toContain("exit code 5");
   });
 });
 
