@@ -139,8 +139,8 @@ export class DraftWork {
     return change.removed ? undefined : change.after;
   }
 
-  /** Whether an earlier item of the draft changed the session. */
-  protected isTouched(session: SessionUid): boolean {
+  /** Whether an item of the draft changed the session. */
+  isTouched(session: SessionUid): boolean {
     return this.#changes.has(session);
   }
 

@@ -5,8 +5,11 @@
  * - Items are drafted in the order in which they were asked. An item that is refused or throws is answered alone.
  * - Nobody is answered, and no watcher is told, before the transaction of the answer is durable. An answer that rests on
  *   nothing but reads waits for it too, since it may rest on what an earlier item of the draft did.
- * - One transaction is under way at a time. What is asked meanwhile waits, so transactions grow under load.
- * - If the transaction fails, all its items are rejected and the draft is dropped: the next one starts from what is durable.
+ * - One transaction is written at a time. What is asked meanwhile waits, so transactions grow under load.
+ * - A draft rests on what is durable and on nothing else. So where a writer works beside this thread, appends to sessions that the
+ *   transaction under way does not touch are drafted meanwhile: they stand whether it succeeds or fails. The first item that may
+ *   look at more than one session bars all after it until the transaction is over.
+ * - If the transaction fails, all its items are rejected and the draft is dropped.
  */
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
@@ -16,6 +19,7 @@ import { throwIfCancelled } from "./cancel.ts";
 import { Draft } from "./draft.ts";
 import type { Committed } from "./draft-work.ts";
 import { APPENDS_QUEUED_MAX, BATCH_BYTES_SOFT_MAX, BATCH_RECORDS_SOFT_MAX } from "./limits.ts";
+import { Pace } from "./pace.ts";
 import type { StoredRecord } from "./record.ts";
 import type { StoreCallOptions } from "./store.ts";
 
@@ -34,9 +38,11 @@ export interface GroupCommitPorts {
   write(draft: Draft): Promise<void> | void;
   /**
    * Called while a long draft is still being made: the writer may begin with the records that are in it. They stay in it, and
-   * `write` follows in the same tick.
+   * `write` of this draft is what follows.
    */
   stage?(draft: Draft): void;
+  /** Whether the writer works beside this thread, so that it is worth drafting while it does. Default: it does not. */
+  overlaps?(): boolean;
   /** Takes over the states of a draft that is durable. */
   publish(draft: Draft): void;
   /** Called when a write failed, before its items are answered: what the store remembers may be out of date. */
@@ -50,19 +56,41 @@ const STAGE_RECORDS = 16;
 /** How many items must still be to come, for it to be worth a message. */
 const STAGE_ITEMS_AHEAD = 8;
 
+/** What `run` is told of the work. */
+export interface WorkOptions extends StoreCallOptions {
+  /** Set where the work is an append to this session: it looks at nothing else. */
+  readonly appendsTo?: SessionUid | undefined;
+}
+
 interface Item {
   readonly signal: AbortSignal | undefined;
+  readonly appendsTo: SessionUid | undefined;
   draft(draft: Draft): void;
   settle(): void;
   reject(error: HoldfastError): void;
 }
 
+/** A draft and those who wait for it. */
+interface Batch {
+  readonly draft: Draft;
+  readonly items: Item[];
+  /** How many of its records the writer was given. */
+  staged: number;
+}
+
 /** The queue in front of a store's writer. */
 export class GroupCommit {
   readonly #ports: GroupCommitPorts;
+  readonly #pace = new Pace();
   #queue: Item[] = [];
+  /** Items from before the queue's that wait for the end of what is written. */
+  #held: Item[] = [];
+  /** Whether everything that comes is held. */
+  #barred = false;
+  /** The batch that is made while another is written. */
+  #next: Batch | undefined;
+  #writing: Draft | undefined;
   #scheduled = false;
-  #writing = false;
   #closed = false;
   #idle: (() => void)[] = [];
 
@@ -74,13 +102,14 @@ export class GroupCommit {
    * Does `work` in the next transaction and resolves with what it returned once that is durable. Rejects with
    * RESOURCE_EXHAUSTED when too much waits already, and with CANCELLED when `signal` fires before the work was begun.
    */
-  run<T>(work: (draft: Draft) => T, options?: StoreCallOptions): Promise<T> {
+  run<T>(work: (draft: Draft) => T, options?: WorkOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const signal = options?.signal;
       this.#requireRoom(signal);
       let outcome: T;
       this.#queue.push({
         signal,
+        appendsTo: options?.appendsTo,
         draft: (draft) => {
           outcome = work(draft);
         },
@@ -94,89 +123,146 @@ export class GroupCommit {
   /** Takes nothing more and resolves once everything that was asked has been answered. */
   async close(): Promise<void> {
     this.#closed = true;
-    if (this.#queue.length === 0 && !this.#writing) return;
+    if (this.#isIdle) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #requireRoom(signal: AbortSignal | undefined): void {
     throwIfCancelled(signal);
     if (this.#closed) throw new HoldfastError("unavailable", "journal: is closed");
-    if (this.#queue.length >= APPENDS_QUEUED_MAX) {
+    if (this.#queue.length + this.#held.length >= APPENDS_QUEUED_MAX) {
       throw new HoldfastError("resource_exhausted", `journal: ${APPENDS_QUEUED_MAX} changes wait for a commit already; try again later`);
     }
   }
 
+  get #isIdle(): boolean {
+    return this.#queue.length === 0 && this.#held.length === 0 && this.#next === undefined && this.#writing === undefined;
+  }
+
+  get #overlaps(): boolean {
+    return this.#ports.overlaps?.() === true;
+  }
+
   #schedule(): void {
-    if (this.#scheduled || this.#writing) return;
+    if (this.#scheduled || (this.#writing !== undefined && !this.#overlaps)) return;
     this.#scheduled = true;
     this.#ports.schedule(() => this.#flush());
   }
 
   #flush(): void {
     this.#scheduled = false;
+    if (this.#writing !== undefined) return this.#draftBeside(this.#writing);
+    const batch = this.#next ?? this.#newBatch();
+    this.#next = undefined;
+    this.#draftAll(batch);
+    this.#write(batch);
+  }
+
+  #newBatch(): Batch {
     const ports = this.#ports;
-    const draft = new Draft({
-      committed: ports.committed,
-      digest: ports.digest,
-      nowMs: ports.clock.nowMs(),
-      nextKey: () => ports.nextKey(),
-    });
-    const items = this.#draftItems(draft);
+    const { committed, digest } = ports;
+    return { draft: new Draft({ committed, digest, nowMs: ports.clock.nowMs(), nextKey: () => ports.nextKey() }), items: [], staged: 0 };
+  }
+
+  #write({ draft, items }: Batch): void {
+    const { clock } = this.#ports;
     try {
+      const sinceMs = clock.monotonicMs();
       const durable = draft.isEmpty ? undefined : this.#ports.write(draft);
       if (durable === undefined) return this.#succeed(draft, items);
-      this.#writing = true;
+      this.#writing = draft;
       durable.then(
-        () => this.#succeed(draft, items),
+        () => {
+          this.#pace.written(clock.monotonicMs() - sinceMs);
+          this.#succeed(draft, items);
+        },
         (error: unknown) => this.#fail(error, items),
       );
     } catch (error) {
-      this.#fail(error, items);
+      return this.#fail(error, items);
+    }
+    if (this.#queue.length > 0) this.#schedule();
+  }
+
+  /** Moves items from the queue into a batch until one of them is full or the batch has its share. */
+  #draftAll(batch: Batch): void {
+    const queue = this.#queue;
+    const waiting = batch.items.length + queue.length;
+    const share = this.#overlaps ? this.#pace.share(waiting) : waiting;
+    const sinceMs = this.#ports.clock.monotonicMs();
+    let taken = 0;
+    while (taken < queue.length && batch.items.length < share && hasRoom(batch)) {
+      this.#draft(batch, queue[taken++]!);
+      if (queue.length >= taken + STAGE_ITEMS_AHEAD) this.#stage(batch);
+    }
+    this.#queue = taken === queue.length ? [] : queue.slice(taken);
+    this.#pace.drafted(taken, this.#ports.clock.monotonicMs() - sinceMs);
+  }
+
+  /** Drafts, for the next transaction, what does not depend on the one that is written; holds what may. */
+  #draftBeside(writing: Draft): void {
+    const queue = this.#queue;
+    const sinceMs = this.#ports.clock.monotonicMs();
+    let taken = 0;
+    let drafted = 0;
+    for (; taken < queue.length; taken++) {
+      const item = queue[taken]!;
+      this.#barred ||= item.appendsTo === undefined;
+      if (this.#barred || item.appendsTo === undefined || writing.isTouched(item.appendsTo)) {
+        this.#held.push(item);
+        continue;
+      }
+      const batch = (this.#next ??= this.#newBatch());
+      if (!hasRoom(batch)) break;
+      this.#draft(batch, item);
+      this.#stage(batch);
+      drafted++;
+    }
+    this.#queue = queue.slice(taken);
+    this.#pace.drafted(drafted, this.#ports.clock.monotonicMs() - sinceMs);
+  }
+
+  #draft(batch: Batch, item: Item): void {
+    try {
+      throwIfCancelled(item.signal);
+      item.draft(batch.draft);
+      batch.items.push(item);
+    } catch (error) {
+      item.reject(toHoldfastError(error));
     }
   }
 
-  /** Moves items from the queue into the draft until one of them is full. Returns those that wait for the draft. */
-  #draftItems(draft: Draft): Item[] {
-    const drafted: Item[] = [];
-    const queue = this.#queue;
-    let taken = 0;
-    let staged = 0;
-    while (taken < queue.length && draft.bytes < BATCH_BYTES_SOFT_MAX && draft.recordsTouched < BATCH_RECORDS_SOFT_MAX) {
-      const item = queue[taken++]!;
-      try {
-        throwIfCancelled(item.signal);
-        item.draft(draft);
-        drafted.push(item);
-      } catch (error) {
-        item.reject(toHoldfastError(error));
-      }
-      if (draft.records.length >= staged + STAGE_RECORDS && queue.length >= taken + STAGE_ITEMS_AHEAD) {
-        this.#ports.stage?.(draft);
-        staged = draft.records.length;
-      }
-    }
-    this.#queue = taken === queue.length ? [] : queue.slice(taken);
-    return drafted;
+  #stage(batch: Batch): void {
+    const { length } = batch.draft.records;
+    if (length < batch.staged + STAGE_RECORDS) return;
+    this.#ports.stage?.(batch.draft);
+    batch.staged = length;
   }
 
   #succeed(draft: Draft, items: readonly Item[]): void {
     this.#ports.publish(draft);
     for (const { session, records } of draft.notices) this.#ports.notify(session, records);
     for (const item of items) item.settle();
-    this.#next();
+    this.#over();
   }
 
   #fail(error: unknown, items: readonly Item[]): void {
     const fault = toHoldfastError(error);
     this.#ports.failed?.();
     for (const item of items) item.reject(fault);
-    this.#next();
+    this.#over();
   }
 
   /** Those who were just answered run before the next flush, so what they ask next is in it. */
-  #next(): void {
-    this.#writing = false;
-    if (this.#queue.length > 0) return this.#schedule();
+  #over(): void {
+    this.#writing = undefined;
+    this.#barred = false;
+    if (this.#held.length > 0) this.#queue = this.#held.splice(0).concat(this.#queue);
+    if (this.#queue.length > 0 || this.#next !== undefined) return this.#schedule();
     for (const resolve of this.#idle.splice(0)) resolve();
   }
+}
+
+function hasRoom({ draft }: Batch): boolean {
+  return draft.bytes < BATCH_BYTES_SOFT_MAX && draft.recordsTouched < BATCH_RECORDS_SOFT_MAX;
 }

@@ -9,6 +9,7 @@ export * from "./group-commit.ts";
 export * from "./limits.ts";
 export * from "./lineage.ts";
 export * from "./listing.ts";
+export * from "./pace.ts";
 export * from "./paging.ts";
 export * from "./projection.ts";
 export * from "./projection-at.ts";

@@ -105,6 +105,7 @@ export class SqliteStore implements JournalStore {
       nextKey: () => ++this.#lastKey,
       schedule: setImmediate,
       stage: (draft) => this.#stage(draft),
+      overlaps: () => parts.gate.stages,
       write: (draft) => this.#write(draft),
       publish: (draft) => this.#publish(draft),
       notify: (session, records) => this.#hub.notify(session, records),
@@ -117,7 +118,7 @@ export class SqliteStore implements JournalStore {
   }
 
   append(request: AppendRequest, options?: StoreCallOptions): Promise<AppendOutcome> {
-    return this.#commits.run((draft) => draft.append(request), options);
+    return this.#commits.run((draft) => draft.append(request), { signal: options?.signal, appendsTo: request.session });
   }
 
   fork(request: ForkRequest, options?: StoreCallOptions): Promise<ForkOutcome> {

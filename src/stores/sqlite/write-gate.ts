@@ -36,7 +36,7 @@ export class WriteGate {
     return this.#link.stage !== undefined && this.#lasting === undefined;
   }
 
-  /** Begins with the list of the next `write`, which must follow in the same tick. */
+  /** Begins with the list of the next `write`, which must follow. */
   stage(list: WriteList): void {
     this.#link.stage?.(list);
   }
