@@ -53,8 +53,8 @@ function entryOf(file: string, exportName: string): string {
 import * as module from ${JSON.stringify(file)};
 import { HarnessEnd } from ${JSON.stringify(wireFile())};
 const exported = module[${JSON.stringify(exportName)}];
-if (exported !== undefined) {
-  const door = globalThis.holdfastDoor;
+const door = globalThis.holdfastDoor;
+if (exported !== undefined && door.receive === undefined) {
   const harness = typeof exported === "function" ? exported() : exported;
   const end = new HarnessEnd(harness, { send: (frame) => door.send(frame) });
   door.receive = (frame) => end.receive(frame);

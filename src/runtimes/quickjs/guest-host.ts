@@ -104,8 +104,10 @@ export class GuestHost {
 
   async #boot(): Promise<StoredBase> {
     const { script, store } = this.#options;
-    // A script is hostile until it has loaded: it waits apart from everybody.
-    const image = await this.#pool.worker("slow").call({ kind: "boot", prelude: PRELUDE, script });
+    // A script is hostile until it has loaded: it waits apart, where there is anybody to be kept waiting.
+    const quick = this.#pool.worker("quick");
+    const apart = quick.lost.size === 0 ? quick : this.#pool.worker("slow");
+    const image = await apart.call({ kind: "boot", prelude: PRELUDE, script });
     return store.putBase(image);
   }
 

@@ -82,7 +82,9 @@ export type WorkerRequest =
   /** What changed since the last capture (`whole`: since the base). The VM must be waiting, as it is between requests. */
   | { readonly kind: "capture"; readonly vm: number; readonly isWhole: boolean }
   | { readonly kind: "merge"; readonly deltas: readonly Uint8Array[]; readonly memoryBytes: number }
-  | { readonly kind: "drop"; readonly vm: number };
+  | { readonly kind: "drop"; readonly vm: number }
+  /** Gives the memory of dropped VMs back. */
+  | { readonly kind: "collect" };
 
 /** The answer to each kind of request. */
 export interface WorkerAnswers {
@@ -94,6 +96,7 @@ export interface WorkerAnswers {
   readonly capture: { readonly memoryBytes: number; readonly pages: number; readonly delta: Uint8Array };
   readonly merge: Uint8Array;
   readonly drop: undefined;
+  readonly collect: undefined;
 }
 
 /** One request with its number, and one answer or fault. */

@@ -4,7 +4,8 @@
  *
  * Invariants:
  * - Layers belong to one session. A fork's first capture is whole, so that no session's memory hangs on another's.
- * - Merging never rewrites a layer that is much larger than what is merged: a large heap costs nothing until as much has changed.
+ * - Merging never rewrites a layer that is much larger than what is merged: a large heap costs nothing until as much has changed. So a
+ *   capture is of few layers: each of them is more than half of all that come after it, or one of the newest.
  */
 
 import { HoldfastError, invalidArgument } from "../../base/index.ts";
@@ -12,9 +13,11 @@ import type { BlobStore, CallOptions } from "../../spi/index.ts";
 import type { PackedImage } from "./messages.ts";
 import { decodeImage, encodeImage, refuseOtherPins, type BaseHead, type CaptureHead, type Layer, type Pins } from "./snapshot-format.ts";
 
-/** With so many layers, those that are small are merged. */
-const LAYERS_MAX = 8;
-/** A layer is merged with newer ones while it is at most so many times as large as they are together. */
+/** With so many layers, the newest are merged, as long as they are small together: a turn that changes little stores little. */
+const LAYERS_FEW = 8;
+const MERGED_BYTES_FEW = 24 * 2 ** 10;
+/** With so many, whatever is not much larger than the layers after it is merged. */
+const LAYERS_MAX = 48;
 const MERGED_RATIO = 2;
 
 /** A base, as workers are given it. */
@@ -41,6 +44,8 @@ export class SnapshotStore {
   readonly #blobs: BlobStore;
   readonly #pins: Pins;
   readonly #bases = new Map<string, Promise<StoredBase>>();
+  /** Captures that are being read: forks of one snapshot read it once. */
+  readonly #reading = new Map<string, Promise<StoredCapture | undefined>>();
 
   constructor(blobs: BlobStore, pins: Pins) {
     this.#blobs = blobs;
@@ -67,11 +72,11 @@ export class SnapshotStore {
     merge: Merge,
     options: CallOptions,
   ): Promise<Layer[]> {
-    const kept = chain.length + 1 > LAYERS_MAX ? layersKept(chain, delta.length) : chain.length;
+    const kept = layersKept(chain, delta.length);
     const merged = chain.slice(kept);
     let packed = delta;
     if (merged.length > 0) {
-      const older = await Promise.all(merged.map(async (layer) => (await this.#read(layer, options)).packed));
+      const older = await Promise.all(merged.map(async (layer) => (await this.#read(layer)).packed));
       packed = await merge([...older, delta], head.memoryBytes);
     }
     const layers = chain.slice(0, kept);
@@ -83,13 +88,24 @@ export class SnapshotStore {
    * Reads a capture with all that it needs. Throws FAILED_PRECONDITION where it was taken with another engine or script, DATA_LOSS where
    * a part is gone or damaged; undefined where the capture itself is not there.
    */
-  async get(uri: string, options: CallOptions): Promise<StoredCapture | undefined> {
+  async get(uri: string, { signal }: CallOptions): Promise<StoredCapture | undefined> {
+    let reading = this.#reading.get(uri);
+    if (reading === undefined) {
+      reading = this.#get(uri).finally(() => this.#reading.delete(uri));
+      this.#reading.set(uri, reading);
+    }
+    const capture = await reading;
+    signal?.throwIfAborted();
+    return capture;
+  }
+
+  async #get(uri: string): Promise<StoredCapture | undefined> {
     const ref = blobOf(uri);
-    const bytes = await this.#blobs.get(ref, options);
+    const bytes = await this.#blobs.get(ref);
     if (bytes === undefined) return undefined;
     const { head, packed } = decodeImage(bytes, "capture");
     refuseOtherPins(head.pins, this.#pins);
-    const layers = await Promise.all(head.layers.map((layer) => this.#read(layer, options)));
+    const layers = await Promise.all(head.layers.map((layer) => this.#read(layer)));
     const deltas = [...layers.map((layer) => layer.packed), packed];
     return { head, base: await this.#base(head.base), deltas, chain: [...head.layers, { ...ref, packedBytes: packed.length }] };
   }
@@ -99,8 +115,8 @@ export class SnapshotStore {
     await this.#blobs.delete(layer, options);
   }
 
-  async #read(layer: Layer, options: CallOptions): Promise<{ readonly packed: Uint8Array }> {
-    const bytes = await this.#blobs.get(layer, options);
+  async #read(layer: Layer): Promise<{ readonly packed: Uint8Array }> {
+    const bytes = await this.#blobs.get(layer);
     if (bytes === undefined) throw partGone();
     return decodeImage(bytes, "capture");
   }
@@ -124,11 +140,16 @@ export class SnapshotStore {
   }
 }
 
-/** How many of the oldest layers stay as they are when the newer ones are merged with `newestBytes` of changes. */
-export function layersKept(chain: readonly Layer[], newestBytes: number): number {
+/** How many of the oldest layers stay as they are, the newer ones being merged with `newestBytes` of changes. */
+export function layersKept(chain: readonly Pick<Layer, "packedBytes">[], newestBytes: number): number {
   let kept = chain.length;
-  let mergedBytes = newestBytes;
-  while (kept > 0 && chain[kept - 1]!.packedBytes <= MERGED_RATIO * mergedBytes) mergedBytes += chain[--kept]!.packedBytes;
+  if (chain.length < LAYERS_FEW) return kept;
+  const isMany = chain.length >= LAYERS_MAX;
+  for (let mergedBytes = newestBytes; kept > 0; kept--) {
+    const { packedBytes } = chain[kept - 1]!;
+    if (isMany ? packedBytes > MERGED_RATIO * mergedBytes : mergedBytes + packedBytes > MERGED_BYTES_FEW) break;
+    mergedBytes += packedBytes;
+  }
   return kept;
 }
 

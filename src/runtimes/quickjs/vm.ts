@@ -12,10 +12,14 @@ import { harnessFrameBytes, tooLarge } from "./door-json.ts";
 import type { QuickJsLimits } from "./limits.ts";
 import { changedPages, combine, PAGE_BYTES, type Pages } from "./memory-pages.ts";
 import type { Delivery, EngineState, Fault, Slice, TimerRequest } from "./messages.ts";
+import { StoredPages } from "./stored-pages.ts";
 import { cpuMs, faultOf } from "./worker-faults.ts";
 
 /** The time at the boot: none yet. A script that looks at the clock while it loads sees the epoch, everywhere. */
 export const BOOT_MS = 0;
+
+/** A larger heap is left to the engine's own pace: going over it takes 0.4 ms for each MiB. */
+const COLLECTED_BYTES_MAX = 16 * 2 ** 20;
 
 /** The name under which guests hold the host's function. */
 const HOST_POST = "holdfast.post";
@@ -40,7 +44,7 @@ export class GuestVm {
   #vm!: QuickJS;
   #base: Base | undefined;
   /** Pages as they were at the last capture that is stored, where they are not the base's. */
-  #stored: Pages = new Map();
+  #stored = new StoredPages();
   #deadlineCpuMs = Number.POSITIVE_INFINITY;
   #fault: Fault | undefined;
   #posted: Posted = { frames: [], frameChars: [], timers: [], console: [] };
@@ -100,7 +104,7 @@ export class GuestVm {
     exports.__stack_pointer.value = base.state.stackPointer;
     exports.qjs_set_memory_limit(limits.memoryBytes);
     exports.qjs_set_max_stack_size(limits.stackBytes);
-    if (isKept) guest.#stored = changed;
+    if (isKept) for (const [number, bytes] of changed) guest.#stored.set(number, bytes);
     vm.registerHostCallback(HOST_POST, guest.#hostPost());
     return guest;
   }
@@ -121,12 +125,14 @@ export class GuestVm {
 
   /** What changed since the last call, which is taken to be stored; `isWhole`: since the base. */
   capture(isWhole: boolean): ReadonlyMap<number, Uint8Array> {
-    const stored: Pages = isWhole ? new Map() : this.#stored;
+    const stored = isWhole ? new StoredPages() : this.#stored;
     const base = this.#base?.pages;
+    // Garbage is not captured, and memory that is free again is used again: turns that do the same change the same pages.
+    if (this.#vm.getAllocatedSize() <= COLLECTED_BYTES_MAX) this.#vm.runGC();
     const before = (number: number) => stored.get(number) ?? base?.get(number);
     const memory = this.memory();
     const changed = changedPages(memory, before);
-    for (const number of changed.keys()) stored.set(number, memory.slice(number * PAGE_BYTES, (number + 1) * PAGE_BYTES));
+    for (const number of changed.keys()) stored.set(number, memory.subarray(number * PAGE_BYTES, (number + 1) * PAGE_BYTES));
     this.#stored = stored;
     return changed;
   }

@@ -5,7 +5,8 @@ declare namespace WebAssembly {
   interface Module {
     readonly [Symbol.toStringTag]: "WebAssembly.Module";
   }
-  interface Memory {
+  class Memory {
+    constructor(descriptor: { readonly initial: number });
     readonly buffer: ArrayBuffer;
     grow(pages: number): number;
   }

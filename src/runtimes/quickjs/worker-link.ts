@@ -21,6 +21,10 @@ export interface WorkerLinkOptions {
   readonly hungAfterMs: number;
 }
 
+/** Dropped VMs that wait for their memory to be given back, at most; and how long a thread must have been idle for it. */
+const DROPS_MAX = 128;
+const COLLECT_AFTER_MS = 200;
+
 interface Waiting {
   resolve(answer: WorkerAnswers[WorkerRequest["kind"]]): void;
   reject(error: HoldfastError): void;
@@ -44,6 +48,8 @@ export class WorkerLink {
   #calls = 0;
   #watchdog: Timer | undefined;
   #isClosing = false;
+  #drops = 0;
+  #collection: Timer | undefined;
   #gone: HoldfastError | undefined;
 
   constructor(options: WorkerLinkOptions) {
@@ -68,6 +74,7 @@ export class WorkerLink {
   ): Promise<WorkerAnswers[Kind]> {
     if (this.#gone !== undefined) return Promise.reject(this.#gone);
     const call = ++this.#calls;
+    if (request.kind === "drop") this.#dropped();
     const message: WorkerCall = { call, request };
     this.#worker.postMessage(message, handedOver);
     if (this.#waiting.size === 0) this.#watch();
@@ -91,6 +98,18 @@ export class WorkerLink {
     this.#isClosing = true;
     this.#end("the sandbox was closed", undefined);
     await this.#worker.terminate();
+  }
+
+  /** The memory of dropped VMs is given back when the thread has nothing else to do, or when there are many. */
+  #dropped(): void {
+    this.#drops++;
+    this.#collection?.cancel();
+    const isMany = this.#drops >= DROPS_MAX;
+    this.#collection = this.#options.clock.after(isMany ? 0 : COLLECT_AFTER_MS, () => {
+      if (!isMany && this.#waiting.size > 0) return this.#dropped();
+      this.#drops = 0;
+      this.call({ kind: "collect" }).catch(() => undefined);
+    });
   }
 
   /** While an answer is awaited the thread keeps the process alive, and only then. */
@@ -119,6 +138,7 @@ export class WorkerLink {
     const fault = new HoldfastError("unavailable", `harness: ${why}; the turn is interrupted and can be resumed`, { cause });
     this.#gone = fault;
     this.#watchdog?.cancel();
+    this.#collection?.cancel();
     if (!this.#isClosing)
       this.#options.log.log("warn", "a worker thread of the quickjs runtime is gone", { worker: this.name, vms: this.lost.size, why });
     for (const waiting of this.#waiting.values()) waiting.reject(fault);

@@ -4,6 +4,8 @@
  * Invariant: a fault of one VM is the answer of the request that met it. The thread goes on for the others.
  */
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { parentPort, workerData } from "node:worker_threads";
 import { HoldfastError } from "../../base/index.ts";
 import { mergePacked, packPages, unpackPages } from "./memory-pages.ts";
@@ -12,6 +14,7 @@ import { GuestVm, type Base } from "./vm.ts";
 import { faultOf } from "./worker-faults.ts";
 
 const { wasm, limits } = workerData as WorkerStart;
+const collectGarbage = garbageCollector();
 const bases = new Map<string, Base>();
 const vms = new Map<number, GuestVm>();
 
@@ -55,7 +58,18 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
     case "drop":
       drop(request.vm);
       return undefined;
+    case "collect":
+      collectGarbage();
+      return undefined;
   }
+}
+
+/** The engine hardly feels the memory of a VM that was dropped, and would keep it for as long as the thread has little to do. */
+function garbageCollector(): () => void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  setFlagsFromString("--no-expose-gc");
+  return collect;
 }
 
 function vmOf(vm: number): GuestVm {
