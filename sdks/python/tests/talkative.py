@@ -30,6 +30,9 @@ async def run(start: Start, sink: Sink) -> None:
         finally:
             await asyncio.sleep(0)
             print("cleaned up")
+    elif task == "stall":
+        print("stalled")
+        await sink.output("x" * 900_000)
     elif task == "finish":
         await sink.model(start.inputs, model="m")
         await sink.output("finished")

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
 from holdfast_harness import (
     Conversation,
     Event,

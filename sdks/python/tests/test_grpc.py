@@ -1,88 +1,24 @@
-"""A harness behind gRPC, on a unix socket and on TCP, with a real client."""
+"""The contract's own calls, on a unix socket and on TCP, with a real client."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
-from holdfast_harness import Event, EventKind, Harness, HarnessFailure, HoldfastError, Mediation, Sink, Start, serve_async, text_message
-from holdfast_harness._gen.agentsessions.v1.harness_pb2 import ControllerFrame, DescribeRequest, HarnessDescriptor
-from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import (
-    HarnessFrame,
-    HistoryPage,
-    HostFrame,
-    MintTokenRequest,
-    MintTokenResponse,
-    ReadHistoryRequest,
-)
 
-import grpc
+from holdfast_harness import Event, EventKind, HarnessFailure, HoldfastError, Mediation, Sink, Start, text_message
+from holdfast_harness._gen.agentsessions.v1.harness_pb2 import DescribeRequest
 
-from .support import EXECUTION, SESSION, harness_of
+from .grpc_support import FakeHost, Served, frame, status_of
+from .support import EXECUTION, harness_of
 
 HI = [text_message("user", "hi")]
 METADATA = (("holdfast-model", "gpt-x"), ("holdfast-history-last-seq", "3"))
-
-
-class Served:
-    """A harness that is served, and a client's calls of it."""
-
-    def __init__(self, harness: Harness, listen: str | None) -> None:
-        self._harness = harness
-        self._listen = listen
-
-    async def __aenter__(self) -> Served:
-        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.task = asyncio.create_task(serve_async(self._harness, self._listen, ready=ready.set_result))
-        await asyncio.wait((ready, self.task), return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            await self.task
-        self.address = ready.result()
-        self.channel = grpc.aio.insecure_channel(self.address)
-        self.describe: Any = self.channel.unary_unary(
-            "/agentsessions.v1.Harness/Describe",
-            request_serializer=DescribeRequest.SerializeToString,
-            response_deserializer=HarnessDescriptor.FromString,
-        )
-        self._connect: Any = self.channel.stream_stream(
-            "/agentsessions.v1.Harness/Connect",
-            request_serializer=ControllerFrame.SerializeToString,
-            response_deserializer=Event.FromString,
-        )
-        self._line: Any = self.channel.stream_stream(
-            "/holdfast.v1.HarnessWire/Line",
-            request_serializer=HostFrame.SerializeToString,
-            response_deserializer=HarnessFrame.FromString,
-        )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.channel.close()
-        await self.stop()
-
-    async def stop(self) -> None:
-        self.task.cancel()
-        await asyncio.wait((self.task,))
-
-    async def connect(self, metadata: tuple[tuple[str, str], ...] = (), **start: Any) -> Any:
-        call = self._connect(metadata=metadata)
-        await call.write(frame(start=start))
-        return call
-
-    async def line(self) -> Any:
-        call = self._line()
-        await call.write(HostFrame(hello={"protocol": 1, "frame_bytes_max": 1_000_000}))
-        assert (await call.read()).hello.pulls_history
-        return call
-
-
-def frame(**body: Any) -> ControllerFrame:
-    return ControllerFrame(session=SESSION, execution_id=EXECUTION, **body)
 
 
 @pytest.fixture(params=["unix", "tcp"])
@@ -93,10 +29,6 @@ def listen(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def ask_once(start: Start, sink: Sink) -> None:
     response = await sink.model(start.inputs)
     await sink.usage(response.usage)
-
-
-async def status_of(call: Any) -> tuple[grpc.StatusCode, str]:
-    return await call.code(), await call.details()
 
 
 class TestTheContract:
@@ -211,55 +143,6 @@ class TestTheContract:
             await asyncio.wait_for(cancelled.wait(), 5)
 
 
-class FakeHost:
-    """A host's HarnessHost service, for harnesses that it drives over Connect."""
-
-    def __init__(self, events: int, page_events: int) -> None:
-        self.history = [Event(kind=EventKind.EVENT_INPUT, message=text_message("user", str(seq))) for seq in range(1, events + 1)]
-        self.page_events = page_events
-        self.pages_sent = 0
-        self.server: Any = grpc.aio.server()
-        methods: dict[str, Any] = {
-            "ReadHistory": grpc.unary_stream_rpc_method_handler(
-                self.read_history,
-                request_deserializer=ReadHistoryRequest.FromString,
-                response_serializer=HistoryPage.SerializeToString,
-            ),
-            "MintToken": grpc.unary_unary_rpc_method_handler(
-                self.mint_token,
-                request_deserializer=MintTokenRequest.FromString,
-                response_serializer=MintTokenResponse.SerializeToString,
-            ),
-        }
-        self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("holdfast.v1.HarnessHost", methods),))
-
-    async def __aenter__(self) -> tuple[tuple[str, str], ...]:
-        port = self.server.add_insecure_port("127.0.0.1:0")
-        await self.server.start()
-        credential = ("holdfast-credential", "secret")
-        return (("holdfast-host", f"127.0.0.1:{port}"), credential, ("holdfast-history-last-seq", str(len(self.history))))
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.server.stop(None)
-
-    async def check(self, context: Any) -> None:
-        if dict(tuple(context.invocation_metadata())).get("authorization") != "Bearer secret":
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the credential is not known")
-
-    async def read_history(self, request: ReadHistoryRequest, context: Any) -> AsyncIterator[HistoryPage]:
-        await self.check(context)
-        for at in range(request.from_seq, request.to_seq + 1, self.page_events):
-            end = min(at - 1 + self.page_events, request.to_seq)
-            self.pages_sent += 1
-            yield HistoryPage(first_seq=at, events=self.history[at - 1 : end], last=end == request.to_seq)
-
-    async def mint_token(self, request: MintTokenRequest, context: Any) -> MintTokenResponse:
-        await self.check(context)
-        if request.audience == ["forbidden"]:
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "identity: not for this audience")
-        return MintTokenResponse(token=f"for {' '.join(request.audience)}")
-
-
 class TestWhatTheContractHasNoFrameFor:
     async def test_history_is_pulled_with_the_credential_of_the_call(self, listen: str) -> None:
         async def run(start: Start, sink: Sink) -> None:
@@ -317,102 +200,3 @@ class TestWhatTheContractHasNoFrameFor:
             call = await served.connect(metadata, history=host.history)
             assert (await call.read()).message.parts[0].text.text == "3"
         assert host.pages_sent == 0
-
-
-class TestTheLine:
-    async def test_carries_many_exchanges(self, listen: str) -> None:
-        async with Served(harness_of(ask_once), listen) as served:
-            line = await served.line()
-            await line.write(HostFrame(exchange=1, describe={}))
-            assert (await line.read()).descriptor.id == "test"
-            for exchange in (2, 3):
-                await line.write(HostFrame(exchange=exchange, open={"model": "m"}))
-                await line.write(HostFrame(exchange=exchange, controller=frame(start={})))
-                asked = await line.read()
-                assert (asked.exchange, asked.event.model.id) == (exchange, "m1")
-            await line.done_writing()
-            assert await line.read() is grpc.aio.EOF
-            assert await line.code() == grpc.StatusCode.OK
-
-    async def test_a_broken_line_says_which_rule(self, listen: str) -> None:
-        async with Served(harness_of(ask_once), listen) as served:
-            line = await served.line()
-            await line.write(HostFrame(exchange=1, end={}))
-            with pytest.raises(grpc.aio.AioRpcError):
-                await line.read()
-            code, details = await status_of(line)
-            assert (code, details) == (grpc.StatusCode.INTERNAL, "harness wire: an exchange must begin with describe or open")
-
-    async def test_a_host_that_does_not_read_slows_the_run_down(self, listen: str) -> None:
-        sent = 0
-
-        async def run(start: Start, sink: Sink) -> None:
-            nonlocal sent
-            for _ in range(1_000):
-                await sink.output("x" * 100_000)
-                sent += 1
-
-        async with Served(harness_of(run), listen) as served:
-            line = await served.line()
-            await line.write(HostFrame(exchange=1, open={}))
-            await line.write(HostFrame(exchange=1, controller=frame(start={})))
-            before = -1
-            while before != sent:
-                before = sent
-                await asyncio.sleep(0.2)
-            assert 0 < sent < 500
-            got = 0
-            while not (item := await line.read()).HasField("end"):
-                got += 1
-            assert (got, item.end.code) == (1_001, 0)
-
-
-class TestServing:
-    async def test_cancelling_it_cancels_what_runs_and_waits_for_it(self, listen: str) -> None:
-        cleaned = asyncio.Event()
-
-        async def run(start: Start, sink: Sink) -> None:
-            try:
-                await sink.model(HI, model="m")
-            finally:
-                cleaned.set()
-
-        async with Served(harness_of(run), listen) as served:
-            call = await served.connect()
-            await call.read()
-            await served.stop()
-            assert cleaned.is_set()
-            with pytest.raises(grpc.aio.AioRpcError):
-                await call.read()
-
-    async def test_an_address_that_cannot_be_bound_is_said_so(self) -> None:
-        with pytest.raises(HoldfastError, match="its address cannot be listened on") as caught:
-            await serve_async(harness_of(ask_once), "unix:///no/such/folder/x.sock")
-        assert caught.value.code == "unavailable"
-
-    async def test_an_address_that_another_harness_is_served_on_stays_its_own(self, listen: str) -> None:
-        async with Served(harness_of(ask_once, id="first"), listen) as served:
-            taken = served.address
-            with pytest.raises(HoldfastError) as caught:
-                await serve_async(harness_of(ask_once), taken)
-            assert caught.value.code == "unavailable"
-            assert (await served.describe(DescribeRequest())).id == "first"
-
-    async def test_a_socket_that_was_left_behind_is_no_hindrance(self, tmp_path: Path) -> None:
-        left = socket.socket(socket.AF_UNIX)
-        left.bind(f"{tmp_path}/left.sock")
-        left.close()
-        async with Served(harness_of(ask_once, id="next"), f"unix://{tmp_path}/left.sock") as served:
-            assert (await served.describe(DescribeRequest())).id == "next"
-
-    async def test_a_harness_without_a_run_is_not_served(self) -> None:
-        with pytest.raises(TypeError, match="it has no run"):
-            await serve_async(Harness(id="x", version="1"), "127.0.0.1:0")
-
-    async def test_the_environment_says_where(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HOLDFAST_HARNESS_LISTEN", "unix://relative")
-        with pytest.raises(HoldfastError, match="HOLDFAST_HARNESS_LISTEN: must be stdio"):
-            await serve_async(harness_of(ask_once))
-        monkeypatch.setenv("HOLDFAST_HARNESS_LISTEN", "127.0.0.1:0")
-        async with Served(harness_of(ask_once), None) as served:
-            assert (await served.describe(DescribeRequest())).id == "test"

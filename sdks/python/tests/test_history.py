@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+
 from holdfast_harness import Event, EventKind, HoldfastError, Sink, Start, history_of, text_message
 from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import ReadHistoryRequest
 

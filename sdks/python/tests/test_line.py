@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from holdfast_harness import HoldfastError, ProtocolFault, Sink, Start, ToolSpec
 
 from .support import Host, HostHello, harness_of

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from holdfast_harness import Event, EventKind, text_message
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import ControllerFrame
 from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import HarnessFrame, HostFrame
@@ -68,6 +69,10 @@ class Child:
                 raise EOFError
             self._frames.extend(self._decoder.feed(data))
         return self._frames.pop(0)
+
+    @property
+    def is_between_frames(self) -> bool:
+        return self._decoder.is_between_frames
 
     async def leave(self) -> tuple[int, str]:
         """Closes the line; the exit code and standard error."""
@@ -147,6 +152,21 @@ class TestAChild:
                 count += 1
             assert count == 201
             assert await child.process.stderr.readline() == b"flooded\n"
+
+    async def test_leaves_a_slow_host_whole_frames_when_it_is_told_to_end(self) -> None:
+        async with Child(grace_s="0.1") as child:
+            child.run("stall")
+            assert child.process.stderr is not None
+            while await child.process.stderr.readline() != b"stalled\n":
+                pass
+            child.process.send_signal(signal.SIGTERM)
+            # The host reads when the grace is over and serving ends.
+            await asyncio.sleep(0.4)
+            assert len((await child.next()).event.message.parts[0].text.text) == 900_000
+            with pytest.raises(EOFError):
+                await child.next()
+            assert child.is_between_frames
+            assert await asyncio.wait_for(child.process.wait(), 20) == 0
 
     @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process's memory is read from /proc")
     async def test_reads_a_history_of_a_hundred_thousand_events_in_bounded_memory(self) -> None:

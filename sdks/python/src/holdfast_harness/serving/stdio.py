@@ -23,6 +23,7 @@ from .listen import VARIABLE
 from .unwind import unwind
 
 READ_BYTES: Final = 256 * 1024
+FLUSH_LOOK_S: Final = 0.01
 
 _claimed: tuple[BinaryIO, BinaryIO] | None = None
 
@@ -107,4 +108,13 @@ class StdioServing:
     async def close(self, unwind_s: float) -> None:
         self._end.close()
         await unwind(self._end, unwind_s)
+        await self._flush(unwind_s)
         self._writer.transport.close()
+
+    async def _flush(self, limit_s: float) -> None:
+        """Gives what was written a while to get into the pipe, so that a host that is slow gets whole frames."""
+        transport = self._writer.transport
+        loop = asyncio.get_running_loop()
+        until = loop.time() + limit_s
+        while transport.get_write_buffer_size() > 0 and not transport.is_closing() and loop.time() < until:
+            await asyncio.sleep(FLUSH_LOOK_S)
