@@ -37,10 +37,15 @@ export class Dialler implements AsyncDisposable {
     this.#options = options;
   }
 
+  /** Throws UNAVAILABLE once it was disposed of. */
+  throwIfClosed(): void {
+    this.#closing.signal.throwIfAborted();
+  }
+
   /** The connection that there is, or a new one. Rejects with UNAVAILABLE where nobody answers. */
   async connection({ signal }: CallOptions = {}): Promise<Connection> {
     signal?.throwIfAborted();
-    this.#closing.signal.throwIfAborted();
+    this.throwIfClosed();
     if (this.#connection?.isLost === false) return this.#connection;
     this.#dialling ??= this.#dial().finally(() => (this.#dialling = undefined));
     return signal === undefined ? this.#dialling : await orAborted(this.#dialling, signal);

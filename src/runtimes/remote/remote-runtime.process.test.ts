@@ -249,7 +249,7 @@ describe.runIf(spawnSync("openssl", ["version"]).status === 0)("TLS to a harness
     }).listen(0, "127.0.0.1");
     door.on("tlsClientError", () => undefined);
     await new Promise((resolve) => door.once("listening", resolve));
-    const address = `127.0.0.1:${(door.address() as AddressInfo).port}`;
+    const address = `localhost:${(door.address() as AddressInfo).port}`;
     const known = runtimeTo(address, { tls: { ca: pem.cert, serverName: "harness.test" } });
     expect(await saidBy(await attached(known), "echo secret")).toBe("secret");
     for (const tls of [{ ca: pem.cert }, { serverName: "harness.test" }]) {

@@ -139,6 +139,7 @@ class RemoteRuntime implements Runtime {
   }
 
   #incarnate({ sessionUid, fence }: Pick<Incarnation, "sessionUid" | "fence">): Incarnation {
+    this.#dialler.throwIfClosed();
     const { address, callMetadata, ports } = this.#options;
     const incarnation: Incarnation = {
       id: newUuid(ports),
