@@ -11,6 +11,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   verify: async () => (await import("./verify.ts")).measureVerify,
   replay: async () => (await import("./replay.ts")).measureReplay,
   turns: async () => (await import("./turns.ts")).measureTurns,
+  wire: async () => (await import("./wire.ts")).measureWire,
   long: async () => (await import("./long.ts")).measureLong,
 };
 

@@ -1,16 +1,19 @@
 /** Dials a harness that is served over gRPC: by the harness wire where it says so, by the contract's own Connect otherwise. */
 
+import { connect } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata, type ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import { HoldfastError } from "../../base/errors.ts";
 import { DescribeRequestSchema, Harness, type HarnessDescriptor } from "../../gen/agentsessions/v1/harness_pb.ts";
 import { clientMethod, errorOfStatus } from "../../grpc/index.ts";
 import { LINE_PROTOCOL, noAnswer, WIRE_LIMITS, type HostLine } from "../index.ts";
-import { grpcTargetOf, harnessAddressOf, isLoopback } from "./address.ts";
+import { grpcTargetOf, harnessAddressOf, isLoopback, type HarnessAddress } from "./address.ts";
 import { clientChannel } from "./channel.ts";
 import { contractHostLine } from "./contract-line.ts";
 import { grpcHostLine } from "./grpc-line.ts";
-import { HISTORY_KEY, metadataOf, textOf, WIRE_KEY } from "./metadata.ts";
+import { HISTORY_KEY, LINE_KEY, metadataOf, textOf, WIRE_KEY } from "./metadata.ts";
+import { tuneSocket } from "./shared-listener.ts";
+import { hostLineOver } from "./stream-line.ts";
 
 /** How a harness is dialled. */
 export interface DialOptions {
@@ -20,6 +23,8 @@ export interface DialOptions {
   readonly offersHost?: boolean | undefined;
   /** False never asks for the harness wire: the contract's own calls are made. Default true. */
   readonly wire?: boolean | undefined;
+  /** False opens a line within gRPC also where the harness takes one on a connection of its own, which costs less. Default true. */
+  readonly stream?: boolean | undefined;
   readonly frameBytesMax?: number | undefined;
   /** How each end knows the other. Default: cleartext. */
   readonly credentials?: ChannelCredentials | undefined;
@@ -58,7 +63,10 @@ export async function dialHarness(address: string, options: DialOptions = {}): P
     const describe = (ms: number): Promise<Described> => describeOver(client, { callMetadata, timeoutMs: ms, signal });
     const { descriptor, answer } = await describe(timeoutMs);
     if (options.wire !== false && textOf(answer, WIRE_KEY) === String(LINE_PROTOCOL)) {
-      return { line: grpcHostLine(client, metadataOf(callMetadata)), speaks: "wire", descriptor };
+      const isDirect = textOf(answer, LINE_KEY) === "stream" && options.stream !== false && Object.keys(callMetadata).length === 0;
+      if (!isDirect) return { line: grpcHostLine(client, metadataOf(callMetadata)), speaks: "wire", descriptor };
+      client.close();
+      return { line: await streamHostLine(parsed, { frameBytesMax, timeoutMs }), speaks: "wire", descriptor };
     }
     const pulls = options.offersHost === true && textOf(answer, HISTORY_KEY) === "pull";
     const isOurs = textOf(answer, WIRE_KEY) !== undefined;
@@ -74,6 +82,30 @@ export async function dialHarness(address: string, options: DialOptions = {}): P
     client.close();
     throw error;
   }
+}
+
+/** A line as frames on a connection of its own. */
+function streamHostLine(
+  address: HarnessAddress,
+  { frameBytesMax, timeoutMs }: { readonly frameBytesMax: number; readonly timeoutMs: number },
+): Promise<HostLine> {
+  const socket =
+    address.kind === "unix" ? connect(address.path) : connect({ host: address.host.replaceAll(/[[\]]/g, ""), port: address.port });
+  return new Promise((resolve, reject) => {
+    const fail = (cause?: unknown): void => {
+      socket.destroy();
+      reject(new HoldfastError("unavailable", "harness: nobody answers at its address", { cause }));
+    };
+    const timer = setTimeout(fail, timeoutMs);
+    socket.once("error", fail);
+    socket.once("close", () => clearTimeout(timer));
+    socket.once("connect", () => {
+      clearTimeout(timer);
+      socket.off("error", fail);
+      tuneSocket(socket);
+      resolve(hostLineOver({ readable: socket, writable: socket }, { frameBytesMax }));
+    });
+  });
 }
 
 interface Described {

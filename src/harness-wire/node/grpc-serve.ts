@@ -7,7 +7,7 @@
  */
 
 import { existsSync, lstatSync, unlinkSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type Metadata,
@@ -24,11 +24,13 @@ import { HarnessFrameSchema, HarnessWire, HostFrameSchema } from "../../gen/hold
 import { rawMethod, statusOf } from "../../grpc/index.ts";
 import type { Harness } from "../../spi/harness.ts";
 import { HarnessEnd, HOST_FRAME_BYTES_MAX, LINE_PROTOCOL, type HarnessEndOptions } from "../index.ts";
-import { grpcTargetOf, harnessAddressOf, textOfAddress, type HarnessAddress } from "./address.ts";
+import { harnessAddressOf, textOfAddress } from "./address.ts";
 import { serverChannel } from "./channel.ts";
 import { ConnectBridge } from "./connect-bridge.ts";
-import { HISTORY_KEY, metadataOf, WIRE_KEY } from "./metadata.ts";
+import { HISTORY_KEY, LINE_KEY, metadataOf, WIRE_KEY } from "./metadata.ts";
 import { Outlet } from "./outlet.ts";
+import { listenShared } from "./shared-listener.ts";
+import { serveLineOver } from "./stream-line.ts";
 
 /** How a harness is served. */
 export interface GrpcServeOptions extends HarnessEndOptions {
@@ -61,15 +63,21 @@ export async function serveGrpc(harness: Harness, options: GrpcServeOptions): Pr
     service.contract,
   );
   if (options.wire !== false) server.addService({ Line: rawMethod(HarnessWire.method.line) }, service.wire);
-  const port = await bind(server, address);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listenShared(address, {
+    grpc: (socket) => injector.injectConnection(socket),
+    line: (socket) => service.stream(socket),
+  });
   return {
-    address: textOfAddress(address.kind === "tcp" ? { ...address, port } : address),
+    address: textOfAddress(address.kind === "tcp" ? { ...address, port: listener.port } : address),
     get openExchanges() {
       return service.openExchanges;
     },
     idle: () => service.idle(),
     [Symbol.asyncDispose]: async () => {
+      listener.close();
       service.close();
+      injector.destroy();
       server.forceShutdown();
       if (address.kind === "unix" && existsSync(address.path)) unlinkSync(address.path);
     },
@@ -108,6 +116,17 @@ class Served {
     this.#ends.clear();
   }
 
+  /** A line as frames on a connection of its own. */
+  stream(socket: Socket): void {
+    if (this.#options.wire === false) return void socket.destroy();
+    const line = serveLineOver({ readable: socket, writable: socket }, this.#harness, this.#options);
+    this.#ends.add(line);
+    void line.closed.then(() => {
+      this.#ends.delete(line);
+      socket.destroySoon();
+    });
+  }
+
   async #describe(call: ServerUnaryCall<Uint8Array, Uint8Array>, callback: sendUnaryData<Uint8Array>): Promise<void> {
     try {
       const descriptor = await this.#harness.describe();
@@ -121,6 +140,7 @@ class Served {
   #facts(): Metadata {
     return metadataOf({
       [WIRE_KEY]: this.#options.wire === false ? undefined : String(LINE_PROTOCOL),
+      [LINE_KEY]: this.#options.wire === false ? undefined : "stream",
       [HISTORY_KEY]: this.#options.pullsHistory === false ? undefined : "pull",
     });
   }
@@ -166,15 +186,6 @@ class Served {
     });
     for (const event of ["end", "cancelled", "error", "close"]) call.on(event, served.close);
   }
-}
-
-function bind(server: Server, address: HarnessAddress): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(grpcTargetOf(address), ServerCredentials.createInsecure(), (error, port) => {
-      if (error === null) resolve(port);
-      else reject(new HoldfastError("unavailable", "listen: the address cannot be bound; it may be in use", { cause: error }));
-    });
-  });
 }
 
 /** Removes a socket file that a program which is gone left behind. Throws ALREADY_EXISTS where somebody answers there. */

@@ -6,6 +6,8 @@ import { Metadata } from "@grpc/grpc-js";
 export const WIRE_KEY = "holdfast-wire";
 /** In the answer to Describe: `pull` where the peer pulls histories through HarnessHost. */
 export const HISTORY_KEY = "holdfast-history";
+/** In the answer to Describe: `stream` where a line may also be opened as frames on a connection of its own to the same address. */
+export const LINE_KEY = "holdfast-line";
 /** With Connect: the address of the host's HarnessHost, and what is good for one execution there. */
 export const HOST_KEY = "holdfast-host";
 export const CREDENTIAL_KEY = "holdfast-credential";

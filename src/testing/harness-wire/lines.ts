@@ -26,15 +26,15 @@ export async function openMemoryLine(harness: Harness, options: LineOptions): Pr
   return openLine(memoryLineTo(harness, options).host, options, async () => undefined);
 }
 
-/** A line over gRPC: on a unix socket or a port, by the harness wire or by the contract. */
+/** A line to a served harness, on a unix socket or a port: on a connection of its own, within gRPC, or by the contract. */
 export async function openGrpcLine(
   harness: Harness,
-  options: LineOptions & { readonly over: "unix" | "tcp"; readonly wire: boolean },
+  options: LineOptions & { readonly over: "unix" | "tcp"; readonly wire: boolean; readonly stream?: boolean },
 ): Promise<OpenLine> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-line-"));
   const address = options.over === "unix" ? `unix://${join(folder, "harness.sock")}` : "127.0.0.1:0";
   const served = await serveGrpc(harness, { ...options, address });
-  const { line } = await dialHarness(served.address, { wire: options.wire });
+  const { line } = await dialHarness(served.address, { wire: options.wire, stream: options.stream });
   return openLine(line, options, async () => {
     await served[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });

@@ -14,8 +14,8 @@ const ports = { clock, random: cryptoRandom, digest: nodeDigest };
 const LINES: Readonly<Record<string, (harness: Harness) => Promise<OpenLine>>> = {
   "lines in memory": (harness) => openMemoryLine(harness, { clock }),
   "the harness wire on unix sockets": (harness) => openGrpcLine(harness, { clock, over: "unix", wire: true }),
-  "the harness wire on ports, histories pushed": (harness) =>
-    openGrpcLine(harness, { clock, over: "tcp", wire: true, pullsHistory: false }),
+  "gRPC lines on ports, histories pushed": (harness) =>
+    openGrpcLine(harness, { clock, over: "tcp", wire: true, stream: false, pullsHistory: false }),
   "the contract's Connect": (harness) => openGrpcLine(harness, { clock, over: "unix", wire: false }),
 };
 

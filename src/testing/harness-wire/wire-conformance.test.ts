@@ -14,8 +14,12 @@ const NOT_OF_THE_CONTRACT = ["an effect that is refused, and caught", "a token",
 const LINES: Readonly<Record<string, WireUnderTest>> = {
   "in memory, pulling": { connect: () => openMemoryLine(probeHarness(), { clock }) },
   "in memory, pushed": { connect: () => openMemoryLine(probeHarness(), { clock, pullsHistory: false }) },
-  "gRPC on a unix socket": { connect: () => openGrpcLine(probeHarness(), { clock, over: "unix", wire: true }) },
-  "gRPC on a port, pushed": { connect: () => openGrpcLine(probeHarness(), { clock, over: "tcp", wire: true, pullsHistory: false }) },
+  "a unix socket": { connect: () => openGrpcLine(probeHarness(), { clock, over: "unix", wire: true }) },
+  "a port, pushed": { connect: () => openGrpcLine(probeHarness(), { clock, over: "tcp", wire: true, pullsHistory: false }) },
+  "gRPC on a unix socket": { connect: () => openGrpcLine(probeHarness(), { clock, over: "unix", wire: true, stream: false }) },
+  "gRPC on a port, pushed": {
+    connect: () => openGrpcLine(probeHarness(), { clock, over: "tcp", wire: true, stream: false, pullsHistory: false }),
+  },
   "the contract's Connect on a unix socket": {
     connect: () => openGrpcLine(probeHarness(), { clock, over: "unix", wire: false }),
     without: NOT_OF_THE_CONTRACT,
