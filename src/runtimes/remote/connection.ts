@@ -14,16 +14,17 @@ export class Connection implements AsyncDisposable {
 
   /** Dials. Rejects with UNAVAILABLE where nobody answers in time. */
   static async dial(options: RemoteRuntimeOptions, dial: DialOptions): Promise<Connection> {
-    const { line, descriptor, speaks } = await dialHarness(options.address, dial);
+    const { line, speaks } = await dialHarness(options.address, dial);
     const { ports, limits, log, grant } = options;
     const harness = createLineHarness({ line, clock: ports.clock, limits, log, grant });
     try {
-      await harness.ready();
+      // Over the line itself: whoever answered when it was dialled may have been replaced since.
+      const descriptor = await harness.describe(dial);
+      return new Connection(harness, descriptor, speaks === "wire");
     } catch (error) {
       await harness[Symbol.asyncDispose]();
       throw error;
     }
-    return new Connection(harness, descriptor, speaks === "wire");
   }
 
   private constructor(harness: LineHarness, descriptor: HarnessDescriptor, isLine: boolean) {
@@ -38,8 +39,8 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * What the harness says of itself. A line ends with the process at its other end, so what was said when it was dialled holds for as
-   * long as it does; calls of the contract may reach another process each, so it is asked again.
+   * What the harness says of itself. A line ends with the process at its other end, so what was said over it first holds for as long as
+   * it does; calls of the contract may reach another process each, so it is asked again.
    */
   async describe(options?: CallOptions): Promise<HarnessDescriptor> {
     return this.#isLine && !this.#isLost ? this.#descriptor : this.harness.describe(options);
