@@ -12,6 +12,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   replay: async () => (await import("./replay.ts")).measureReplay,
   turns: async () => (await import("./turns.ts")).measureTurns,
   wire: async () => (await import("./wire.ts")).measureWire,
+  processes: async () => (await import("./processes.ts")).measureProcesses,
   long: async () => (await import("./long.ts")).measureLong,
 };
 

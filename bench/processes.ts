@@ -43,8 +43,8 @@ export async function measureProcesses(context: BenchContext): Promise<Row[]> {
 }
 
 async function peerOf(file: string): Promise<{ readonly address: string } & AsyncDisposable> {
-  const { address, kill } = await startPeer(file, "127.0.0.1:0");
-  return { address, [Symbol.asyncDispose]: kill };
+  const peer = await startPeer(file, "127.0.0.1:0");
+  return { address: peer.address, [Symbol.asyncDispose]: () => peer.kill() };
 }
 
 function rowOf(name: string, { median: perSecond, spread: [least, most], cpuUs }: Rounds): Row {
