@@ -1,6 +1,6 @@
 /**
  * What a line costs: one session's turns with one model call, one after the other, on SQLite with `synchronous=FULL`. The same harness in
- * this process, at the other end of a child's standard streams, and of a unix socket.
+ * this process, at the other end of a child's standard streams, and of a unix socket. The journal has a writer thread, as a server's has.
  */
 
 import { spawn } from "node:child_process";
@@ -37,7 +37,7 @@ export async function measureWire(context: BenchContext): Promise<Row[]> {
   return [
     rowOf("turn with its harness in process, p50", rounds.local),
     { ...rowOf("turn over a child's standard streams, p50", rounds.child), ratio: pairedRatio(rounds.local, rounds.child), target: TARGET },
-    { ...rowOf("turn over a unix socket (gRPC), p50", rounds.socket), ratio: pairedRatio(rounds.local, rounds.socket), target: TARGET },
+    { ...rowOf("turn over a unix socket, p50", rounds.socket), ratio: pairedRatio(rounds.local, rounds.socket), target: TARGET },
   ];
 }
 
@@ -47,7 +47,7 @@ function rowOf(name: string, { median: perSecond, spread: [least, most], cpuUs }
 
 /** The median turn of one session, as turns a second. */
 function turnsOf(context: BenchContext, harness: Harness, turns: number): Promise<Figure> {
-  return withStore(context, "inline", async (store) => {
+  return withStore(context, "worker", async (store) => {
     await using controller = createController({
       journal: store,
       harnesses: createHarnessCatalog({ echo: harness }),

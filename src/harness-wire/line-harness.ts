@@ -9,9 +9,10 @@
  *   where it sent what it may not.
  */
 
+import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log } from "../base/ports.ts";
-import type { HarnessFrame, HarnessHello } from "../gen/holdfast/v1/harness_wire_pb.ts";
+import { HarnessHelloSchema, type HarnessFrame, type HarnessHello } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CallOptions, EventSink, Harness, HarnessDescriptor, Start } from "../spi/index.ts";
 import { DescribeExchange } from "./describing.ts";
 import type { ExchangeContext, HostExchange } from "./host-exchange.ts";
@@ -21,6 +22,7 @@ import { LINE_PROTOCOL, type HostGrant, type HostLine } from "./line.ts";
 import { Deferred } from "./promise.ts";
 import { brokenProtocol, lineClosed, lineFault, noAnswer, outsideTurn } from "./protocol.ts";
 import { readWhole } from "./pushed-history.ts";
+import type { LineResumption } from "./resumption.ts";
 
 /** What the host's end is made of. */
 export interface LineHarnessOptions {
@@ -32,6 +34,8 @@ export interface LineHarnessOptions {
   readonly replayed?: boolean | undefined;
   /** Opens the host's services to a harness that speaks nothing but the contract, for one execution. */
   readonly grant?: ((start: Start) => HostGrant & Disposable) | undefined;
+  /** Set for a line that the harness is on already: no hello is said, and exchanges are numbered on. */
+  readonly resumed?: LineResumption | undefined;
 }
 
 /** A harness over a line; disposing of it closes the line and interrupts what runs on it. */
@@ -40,11 +44,13 @@ export interface LineHarness extends Harness, AsyncDisposable {
   readonly closed: Promise<Error>;
   /** How many exchanges are open. */
   readonly openExchanges: number;
+  /** What a host must know to go on with this line. Undefined before the hello, and while an exchange is open. */
+  readonly resumption: LineResumption | undefined;
   /** Resolves when the harness has answered the host's hello; rejects when it does not, or not as it must. */
   ready(): Promise<void>;
 }
 
-/** Takes the host's end of a line: says hello and reads it from now on. */
+/** Takes the host's end of a line: says hello, unless it goes on with a line, and reads it from now on. */
 export function createLineHarness(options: LineHarnessOptions): LineHarness {
   return new WireHarness(options);
 }
@@ -59,6 +65,7 @@ class WireHarness implements LineHarness {
   readonly #hello = new Deferred<HarnessHello>();
   readonly #closed = new Deferred<Error>();
   #greeted = false;
+  #agreed: Omit<LineResumption, "lastExchange"> | undefined;
   #lastExchange = 0;
   #fault: Error | undefined;
 
@@ -68,7 +75,8 @@ class WireHarness implements LineHarness {
     this.#clock = options.clock;
     this.#limits = { ...WIRE_LIMITS, ...options.limits };
     this.#log = options.log ?? SILENT_LOG;
-    void this.#greet();
+    if (options.resumed === undefined) void this.#greet();
+    else this.#resume(options.resumed);
     void this.#read();
   }
 
@@ -78,6 +86,11 @@ class WireHarness implements LineHarness {
 
   get openExchanges(): number {
     return this.#exchanges.size;
+  }
+
+  get resumption(): LineResumption | undefined {
+    if (this.#agreed === undefined || this.openExchanges > 0) return undefined;
+    return { ...this.#agreed, lastExchange: this.#lastExchange };
   }
 
   async ready(): Promise<void> {
@@ -100,7 +113,9 @@ class WireHarness implements LineHarness {
     const pulled = hello.pullsHistory;
     const encoded = this.#line.takesEncodedEvents === true;
     const bytesMax = Math.min(this.#limits.pushedHistoryBytesMax, hello.frameBytesMax);
-    const history = pulled ? undefined : await readWhole(start.history, { encoded, bytesMax, limits: this.#limits, signal });
+    const history = pulled
+      ? undefined
+      : await readWhole(start.history, { encoded, bytesMax, limits: this.#limits, clock: this.#clock, signal });
     signal.throwIfAborted();
     using grant = this.#options.grant?.(start);
     const execution = this.#open((context) => new HostExecution(context, start, sink, { pulled }));
@@ -156,9 +171,19 @@ class WireHarness implements LineHarness {
     if (frame.value.protocol !== LINE_PROTOCOL) {
       throw new HoldfastError("failed_precondition", `harness: it must speak protocol ${LINE_PROTOCOL} of the harness wire`);
     }
+    this.#agree(frame.value, this.#limits.frameBytesMax);
+  }
+
+  #resume({ lastExchange, pullsHistory, harnessTakesBytesMax, hostTakesBytesMax }: LineResumption): void {
+    this.#lastExchange = lastExchange;
+    this.#agree(create(HarnessHelloSchema, { protocol: LINE_PROTOCOL, pullsHistory, frameBytesMax: harnessTakesBytesMax }), hostTakesBytesMax);
+  }
+
+  #agree(hello: HarnessHello, hostTakesBytesMax: number): void {
     this.#greeted = true;
-    if (frame.value.frameBytesMax > 0) this.#line.limitFrames?.(frame.value.frameBytesMax);
-    this.#hello.resolve(frame.value);
+    this.#agreed = { pullsHistory: hello.pullsHistory, harnessTakesBytesMax: hello.frameBytesMax, hostTakesBytesMax };
+    if (hello.frameBytesMax > 0) this.#line.limitFrames?.(hello.frameBytesMax);
+    this.#hello.resolve(hello);
   }
 
   #open<Exchange extends HostExchange>(make: (context: ExchangeContext) => Exchange): Exchange {

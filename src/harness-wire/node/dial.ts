@@ -63,7 +63,9 @@ export async function dialHarness(address: string, options: DialOptions = {}): P
     const describe = (ms: number): Promise<Described> => describeOver(client, { callMetadata, timeoutMs: ms, signal });
     const { descriptor, answer } = await describe(timeoutMs);
     if (options.wire !== false && textOf(answer, WIRE_KEY) === String(LINE_PROTOCOL)) {
-      const isDirect = textOf(answer, LINE_KEY) === "stream" && options.stream !== false && Object.keys(callMetadata).length === 0;
+      // A stream of frames has neither metadata nor TLS.
+      const isPlain = options.credentials === undefined && Object.keys(callMetadata).length === 0;
+      const isDirect = isPlain && textOf(answer, LINE_KEY) === "stream" && options.stream !== false;
       if (!isDirect) return { line: grpcHostLine(client, metadataOf(callMetadata)), speaks: "wire", descriptor };
       client.close();
       return { line: await streamHostLine(parsed, { frameBytesMax, timeoutMs }), speaks: "wire", descriptor };

@@ -5,7 +5,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../base/index.ts";
-import { createLineHarness, type HarnessEndOptions, type HostLine, type LineHarness, type WireLimits } from "../../harness-wire/index.ts";
+import {
+  createLineHarness,
+  type HarnessEndOptions,
+  type HostLine,
+  type LineHarness,
+  type LineHarnessOptions,
+  type WireLimits,
+} from "../../harness-wire/index.ts";
 import { dialHarness, hostLineOver, serveGrpc } from "../../harness-wire/node/index.ts";
 import type { Harness } from "../../spi/index.ts";
 import { memoryLineTo } from "./memory-line.ts";
@@ -19,6 +26,8 @@ export interface OpenLine extends AsyncDisposable {
 export interface LineOptions extends HarnessEndOptions {
   readonly clock: Clock;
   readonly limits?: Partial<WireLimits> | undefined;
+  /** Opens services of the host to a harness that speaks the contract alone. */
+  readonly grant?: LineHarnessOptions["grant"];
 }
 
 /** A line in memory to a harness. */
@@ -34,7 +43,11 @@ export async function openGrpcLine(
   const folder = mkdtempSync(join(tmpdir(), "holdfast-line-"));
   const address = options.over === "unix" ? `unix://${join(folder, "harness.sock")}` : "127.0.0.1:0";
   const served = await serveGrpc(harness, { ...options, address });
-  const { line } = await dialHarness(served.address, { wire: options.wire, stream: options.stream });
+  const { line } = await dialHarness(served.address, {
+    wire: options.wire,
+    stream: options.stream,
+    offersHost: options.grant !== undefined,
+  });
   return openLine(line, options, async () => {
     await served[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
@@ -59,7 +72,7 @@ export async function openChildLine(program: readonly string[], options: LineOpt
 }
 
 function openLine(line: HostLine, options: LineOptions, close: () => Promise<void>): OpenLine {
-  const remote = createLineHarness({ line, clock: options.clock, limits: options.limits });
+  const remote = createLineHarness({ line, clock: options.clock, limits: options.limits, grant: options.grant });
   return {
     remote,
     [Symbol.asyncDispose]: async () => {
