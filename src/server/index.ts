@@ -4,4 +4,11 @@ export { DEFAULT_CONFIG, readConfig, type Environment, type Flags, type ServerCo
 export type { HarnessConfig, GvisorHarness, ProcessHarness, QuickjsHarness, RemoteHarness, RemoteTls } from "./harness-config.ts";
 export { serve, type ServeOptions } from "./serve.ts";
 export { SETTINGS, type Setting, type SettingName } from "./settings.ts";
+export {
+  createFunctionTools,
+  joinTools,
+  type FunctionTool,
+  type FunctionToolOutput,
+  type FunctionToolRun,
+} from "../tools/index.ts";
 export { startServer, type RunningServer, type ServerOptions } from "./start.ts";

@@ -1,0 +1,4 @@
+/** Tool executors: what the host runs for harnesses. */
+
+export * from "./function-tools.ts";
+export * from "./join-tools.ts";
