@@ -12,6 +12,9 @@ interface ConformanceFlags extends ClientFlags {
   readonly waitingHarness?: string;
   readonly failingHarness?: string;
   readonly flakyHarness?: string;
+  readonly toolHarness?: string;
+  readonly approvalHarness?: string;
+  readonly parallelApprovalHarness?: string;
 }
 
 const DESCRIPTION =
@@ -30,12 +33,15 @@ export function conformanceCommand(): Command {
     .addOption(optionOr("--harness <name>", "a harness whose turns complete", "the server's"))
     .addOption(new Option("--waiting-harness <name>", "a harness whose turns go on until they are cancelled"))
     .addOption(new Option("--failing-harness <name>", "a harness whose turns end FAILED"))
-    .addOption(new Option("--flaky-harness <name>", "a harness that throws in a turn's first run and completes when it is resumed"));
+    .addOption(new Option("--flaky-harness <name>", "a harness that throws in a turn's first run and completes when it is resumed"))
+    .addOption(new Option("--tool-harness <name>", "a harness that calls a tool that succeeds, then one whose executor fails"))
+    .addOption(new Option("--approval-harness <name>", "a harness whose turn makes one call that needs approval"))
+    .addOption(new Option("--parallel-approval-harness <name>", "a harness whose turn makes three such calls at once"));
   return clientOptions(command, "one result on each line, then a summary").action((flags: ConformanceFlags) =>
     run(flags, (context) =>
       withServer(context, flags, ({ connect }) => {
-        const { only, harness, waitingHarness, failingHarness, flakyHarness } = flags;
-        return checkConformance(context, { connect, only, abilities: { harness, waitingHarness, failingHarness, flakyHarness } });
+        const { only, ...abilities } = flags;
+        return checkConformance(context, { connect, only, abilities });
       }),
     ),
   );

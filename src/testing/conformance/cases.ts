@@ -8,6 +8,7 @@ import { CHECK_CASES, LINEAGE_CASES, TAIL_CASES, VERIFY_CASES } from "./journal-
 import { LIFECYCLE_CASES } from "./lifecycle-cases.ts";
 import { LIST_CASES } from "./list-cases.ts";
 import { CHAIN_CASES, REPLAY_CASES } from "./replay-cases.ts";
+import { APPROVE_CASES, TOOL_CASES } from "./tool-cases.ts";
 import { SESSION_CASES } from "./session-cases.ts";
 
 /** The groups, in the order in which they run. The last four are of `holdfast.v1`. */
@@ -21,6 +22,8 @@ const GROUPS: Readonly<Record<string, CaseTable>> = {
   chain: CHAIN_CASES,
   fork: FORK_CASES,
   lifecycle: LIFECYCLE_CASES,
+  tools: TOOL_CASES,
+  approve: APPROVE_CASES,
   tail: TAIL_CASES,
   verify: VERIFY_CASES,
   check: CHECK_CASES,

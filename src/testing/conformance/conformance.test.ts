@@ -13,6 +13,7 @@ import {
   CONFORMANCE_ABILITIES as abilities,
   CONFORMANCE_GROUPS,
   conformanceHarnesses,
+  conformanceTools,
   CONTRACT_CASES,
   contractTests,
   runConformance,
@@ -22,7 +23,8 @@ import {
 /** The suite against this project's own host: over every store in process, and by address over real gRPC. */
 
 const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
-const over = (journal: JournalStore): Transport => inProcessTransport({ journal, ports, harnesses: conformanceHarnesses() });
+const over = (journal: JournalStore): Transport =>
+  inProcessTransport({ journal, ports, harnesses: conformanceHarnesses(), tools: conformanceTools() });
 
 describe("a host over the memory store", () => {
   const connect = (): Transport => over(createMemoryStore({ ...ports, log: SILENT_LOG }));
@@ -47,7 +49,7 @@ describe("a server, by address", () => {
   const connect = (): Transport => createNodeTransport({ address: server.url });
   beforeAll(async () => {
     const config = { listen: { host: "127.0.0.1", port: 0 }, store: { kind: "memory" } } as const;
-    server = await startServer(config, { harnesses: conformanceHarnesses(), log: SILENT_LOG });
+    server = await startServer(config, { harnesses: conformanceHarnesses(), tools: conformanceTools(), log: SILENT_LOG });
   });
   afterAll(() => server.shutdown({ graceMs: 0 }));
 

@@ -15,10 +15,16 @@ export interface Abilities {
    * A harness that asks a model, then throws when it runs a turn for the first time; run again for the same turn it does the same and completes.
    */
   readonly flakyHarness?: string | undefined;
+  /** A harness whose turn makes a mediated call that succeeds and then one whose executor fails, and completes. */
+  readonly toolHarness?: string | undefined;
+  /** A harness whose turn makes one call that needs approval, says how it went, and completes. */
+  readonly approvalHarness?: string | undefined;
+  /** A harness whose turn makes three such calls at once, and completes. */
+  readonly parallelApprovalHarness?: string | undefined;
 }
 
 /** The abilities that a case can need. The plain harness is always there. */
-export type Need = "waitingHarness" | "failingHarness" | "flakyHarness";
+export type Need = "waitingHarness" | "failingHarness" | "flakyHarness" | "toolHarness" | "approvalHarness" | "parallelApprovalHarness";
 
 /** One promise of the contract as a case. */
 export interface ContractCase {

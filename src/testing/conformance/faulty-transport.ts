@@ -5,6 +5,8 @@ import { HoldfastError } from "../../base/index.ts";
 import type { CallOptions, Method, Transport } from "../../client/index.ts";
 import type { LogRecord } from "../../gen/agentsessions/v1/common_pb.ts";
 import type {
+  ApproveRequest,
+  ApproveResponse,
   CancelRequest,
   CreateSessionRequest,
   DeleteSessionRequest,
@@ -20,6 +22,7 @@ import type {
   Session,
   SuspendRequest,
 } from "../../gen/agentsessions/v1/session_pb.ts";
+import type { ListApprovalsRequest, ListApprovalsResponse } from "../../gen/holdfast/v1/calls_pb.ts";
 import type { TailRequest, TailUpdate, VerifyRequest, VerifyResponse } from "../../gen/holdfast/v1/journal_pb.ts";
 import type { LineageRequest, LineageResponse } from "../../gen/holdfast/v1/lineage_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../../gen/holdfast/v1/replay_pb.ts";
@@ -37,6 +40,8 @@ export interface Fault {
   readonly DeleteSession?: Unary<DeleteSessionRequest, Session>;
   readonly Cancel?: Unary<CancelRequest, Session>;
   readonly Suspend?: Unary<SuspendRequest, Session>;
+  readonly Approve?: Unary<ApproveRequest, ApproveResponse>;
+  readonly ListApprovals?: Unary<ListApprovalsRequest, ListApprovalsResponse>;
   readonly Resume?: Unary<ResumeRequest, Session>;
   readonly Fork?: Unary<ForkRequest, ForkResponse>;
   readonly Exec?: Streamed<ExecRequest, ExecUpdate>;

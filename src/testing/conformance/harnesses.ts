@@ -1,7 +1,9 @@
 /** Harnesses that give a host every ability that the suite can use. */
 
-import { HarnessFailure, type Harness } from "../../spi/index.ts";
+import { HoldfastError } from "../../base/index.ts";
+import { HarnessFailure, type Harness, type ToolExecutor } from "../../spi/index.ts";
 import { testHarness } from "../host.ts";
+import { gatedCall, TestTools, toolCall } from "../tools.ts";
 import type { Abilities } from "./contract.ts";
 
 /** Harnesses by the names that `CONFORMANCE_ABILITIES` gives; `plain` comes first, for hosts whose first one is the default. */
@@ -24,7 +26,29 @@ export function conformanceHarnesses(): Readonly<Record<string, Harness>> {
         throw new Error("the first run throws");
       }
     }),
+    acting: testHarness(async (start, sink) => {
+      for (const tool of ["say", "break"]) await sink.toolCall(toolCall(tool, tool, { idempotencyKey: `${start.executionId}-${tool}` }));
+      await sink.output("done");
+    }),
+    asking: testHarness(async (start, sink) => {
+      const result = await sink.toolCall(gatedCall("say", "ask", { idempotencyKey: `${start.executionId}-ask`, args: { what: [1, "x"] } }));
+      await sink.output(result.isError ? result.error : "done");
+    }),
+    "asking-thrice": testHarness(async (start, sink) => {
+      const calls = ["a", "b", "c"].map((id) => sink.toolCall(gatedCall("say", id, { idempotencyKey: `${start.executionId}-${id}` })));
+      await Promise.all(calls);
+    }),
   };
+}
+
+/** The tools that some of them call. */
+export function conformanceTools(): ToolExecutor {
+  return new TestTools({
+    say: async (call) => ({ output: { said: call.id } }),
+    break: async () => {
+      throw new HoldfastError("unavailable", "tool: it is broken");
+    },
+  });
 }
 
 /** The abilities of a host with `conformanceHarnesses`. */
@@ -33,6 +57,9 @@ export const CONFORMANCE_ABILITIES: Abilities = {
   waitingHarness: "waiting",
   failingHarness: "failing",
   flakyHarness: "flaky",
+  toolHarness: "acting",
+  approvalHarness: "asking",
+  parallelApprovalHarness: "asking-thrice",
 };
 
 function untilAborted(signal: AbortSignal): Promise<never> {

@@ -22,5 +22,5 @@ export {
   type ContractCase,
   type Need,
 } from "./contract.ts";
-export { CONFORMANCE_ABILITIES, conformanceHarnesses } from "./harnesses.ts";
+export { CONFORMANCE_ABILITIES, conformanceHarnesses, conformanceTools } from "./harnesses.ts";
 export { contractTests, runConformance } from "./run.ts";

@@ -8,8 +8,9 @@ import { inProcessTransport } from "../in-process.ts";
 import { DELETE_FAULTS, LIST_FAULTS, SESSION_FAULTS } from "./faults-of-sessions.ts";
 import { CANCEL_FAULTS, EXEC_FAULTS, LIFECYCLE_FAULTS } from "./faults-of-turns.ts";
 import { FORK_FAULTS, JOURNAL_FAULTS, READ_FAULTS } from "./faults-of-journals.ts";
+import { APPROVE_FAULTS, TOOL_FAULTS } from "./faults-of-tools.ts";
 import { faultyTransport, type Fault } from "./faulty-transport.ts";
-import { CONFORMANCE_ABILITIES as abilities, conformanceHarnesses, CONTRACT_CASES, runConformance } from "./index.ts";
+import { CONFORMANCE_ABILITIES as abilities, conformanceHarnesses, conformanceTools, CONTRACT_CASES, runConformance } from "./index.ts";
 
 const FAULTS = [
   ...SESSION_FAULTS,
@@ -21,12 +22,19 @@ const FAULTS = [
   ...FORK_FAULTS,
   ...LIFECYCLE_FAULTS,
   ...JOURNAL_FAULTS,
+  ...TOOL_FAULTS,
+  ...APPROVE_FAULTS,
 ];
 
 const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
 
 function connect(fault: Fault): Transport {
-  const inner = inProcessTransport({ journal: createMemoryStore({ ...ports, log: SILENT_LOG }), ports, harnesses: conformanceHarnesses() });
+  const inner = inProcessTransport({
+    journal: createMemoryStore({ ...ports, log: SILENT_LOG }),
+    ports,
+    harnesses: conformanceHarnesses(),
+    tools: conformanceTools(),
+  });
   return faultyTransport(inner, fault, (desc, message) => toBinary(desc, message as Message));
 }
 

@@ -89,6 +89,10 @@ const NEEDS: Readonly<Record<Exclude<keyof Abilities, "harness">, string>> = {
   waitingHarness: "harness whose turn goes on until it is cancelled",
   failingHarness: "harness whose turns end FAILED",
   flakyHarness: "harness that throws in a turn's first run and completes when it is resumed",
+
+  toolHarness: "harness that calls a tool that succeeds, then one whose executor fails",
+  approvalHarness: "harness whose turn makes one call that needs approval",
+  parallelApprovalHarness: "harness whose turn makes three such calls at once",
 };
 
 /** What a case that did not pass says: its own words, or those of an error that it did not expect. */
