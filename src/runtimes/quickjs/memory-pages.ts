@@ -53,7 +53,7 @@ export function unpackPages(packed: Uint8Array, memoryBytes: number): Pages {
       const number = view.getUint32(4 + entry * 4, true);
       if (number >= pageCount) throw new RangeError("a page lies outside of the memory");
       const from = 4 + count * 4 + entry * PAGE_BYTES;
-      pages.set(number, plain.subarray(from, from + PAGE_BYTES));
+      pages.set(number, new Uint8Array(plain.buffer, plain.byteOffset + from, PAGE_BYTES));
     }
     return pages;
   } catch (cause) {

@@ -41,7 +41,7 @@ export type GuestGlobal = { [name: string]: unknown };
 
 /** Bytes as base64, and frames as JSON with the tags that `door-json.ts` tells of. */
 export function makeCodec(): DoorCodec {
-  const { keys } = Object;
+  const { defineProperty, keys } = Object;
   const { isArray } = Array;
   const Bytes = Uint8Array;
   const toBigInt = BigInt;
@@ -76,6 +76,11 @@ export function makeCodec(): DoorCodec {
     return bytes;
   };
 
+  // A key is a key, also `__proto__`.
+  const set = (object: { [key: string]: unknown }, name: string, value: unknown): void => {
+    if (name === "__proto__") defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+    else object[name] = value;
+  };
   const isTag = (names: readonly string[]): boolean => {
     return names.length === 1 && (names[0] === "$n" || names[0] === "$b" || names[0] === "$o");
   };
@@ -87,7 +92,7 @@ export function makeCodec(): DoorCodec {
     const from = value as { readonly [key: string]: unknown };
     const names = keys(from);
     const object: { [key: string]: unknown } = {};
-    for (const name of names) object[name] = tagged(from[name]);
+    for (const name of names) set(object, name, tagged(from[name]));
     return isTag(names) ? { $o: object } : object;
   };
   const resolved = (value: unknown, isPlain: boolean): unknown => {
