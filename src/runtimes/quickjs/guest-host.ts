@@ -34,6 +34,8 @@ export interface Beginning {
   readonly deltas: readonly Uint8Array[];
   /** Whether the deltas are this session's own stored layers: the next capture is then what changed since. */
   readonly isKept: boolean;
+  /** What of the memory is not stored. */
+  readonly unstored?: Uint8Array | undefined;
   readonly timers: readonly WaitingTimer[];
   readonly nowMs: number;
 }
@@ -80,7 +82,6 @@ export class GuestHost {
       if (this.#pool.laneOf(session) === lane) return;
       lane = this.#pool.laneOf(session);
       await this.#move(sandbox, beginning.base, lane);
-      sandbox.onMoved?.();
     };
     return sandbox;
   }
@@ -112,13 +113,13 @@ export class GuestHost {
   }
 
   async #load(vm: number, beginning: Beginning, lane: Lane): Promise<WorkerLink> {
-    const { base, memoryBytes, deltas, isKept, nowMs } = beginning;
+    const { base, memoryBytes, deltas, isKept, unstored, nowMs } = beginning;
     const link = this.#pool.worker(lane);
     // Counted from now on, so that the next one is placed elsewhere.
     link.lost.set(vm, () => undefined);
     try {
       await link.useBase(base.ref.digest, base.image);
-      await link.call({ kind: "load", vm, base: base.ref.digest, memoryBytes, deltas, isKept, nowMs });
+      await link.call({ kind: "load", vm, base: base.ref.digest, memoryBytes, deltas, isKept, unstored, nowMs });
       return link;
     } catch (error) {
       link.lost.delete(vm);
@@ -128,8 +129,8 @@ export class GuestHost {
 
   async #move(sandbox: Sandbox, base: StoredBase, lane: Lane): Promise<void> {
     const { link: from, vm } = sandbox;
-    const { memoryBytes, delta } = await from.call({ kind: "capture", vm, isWhole: true });
-    const beginning = { base, memoryBytes, deltas: [delta], isKept: false, timers: [], nowMs: sandbox.nowMs };
+    const { memoryBytes, whole, unstored } = await from.call({ kind: "export", vm });
+    const beginning = { base, memoryBytes, deltas: [whole], isKept: true, unstored, timers: [], nowMs: sandbox.nowMs };
     const link = await this.#load(vm, beginning, lane);
     if (sandbox.isGone) {
       await link.call({ kind: "drop", vm });

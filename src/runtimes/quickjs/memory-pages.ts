@@ -83,16 +83,22 @@ export function mergePacked(packed: readonly Uint8Array[], memoryBytes: number):
 export function changedPages(memory: Uint8Array, before: (number: number) => Uint8Array | undefined): Pages {
   const changed: Pages = new Map();
   for (let number = 0; number * PAGE_BYTES < memory.length; number++) {
-    const now = memory.subarray(number * PAGE_BYTES, (number + 1) * PAGE_BYTES);
+    const now = pageOf(memory, number);
     const then = before(number);
     if (Buffer.compare(now, then ?? ZERO) !== 0) changed.set(number, then === undefined ? now.slice() : xorOf(then, now));
   }
   return changed;
 }
 
+/** A view of a page. */
+export function pageOf(memory: Uint8Array, number: number): Uint8Array {
+  return memory.subarray(number * PAGE_BYTES, (number + 1) * PAGE_BYTES);
+}
+
 const ZERO = Buffer.alloc(PAGE_BYTES);
 
-function xorOf(left: Uint8Array, right: Uint8Array): Uint8Array {
+/** One page combined with another. */
+export function xorOf(left: Uint8Array, right: Uint8Array): Uint8Array {
   const result = new Uint8Array(PAGE_BYTES);
   // Eight times as fast by words, where both lie on word boundaries.
   if (left.byteOffset % 4 === 0 && right.byteOffset % 4 === 0) {

@@ -68,7 +68,10 @@ export type WorkerRequest =
   | { readonly kind: "boot"; readonly prelude: string; readonly script: string }
   /** Keeps a base under a name, for all VMs that begin with it. */
   | { readonly kind: "base"; readonly base: string; readonly image: PackedImage }
-  /** Makes a VM of a base and deltas. `kept`: the deltas are stored, so that the next capture is what changed since. */
+  /**
+   * Makes a VM of a base and deltas. `isKept`: that is stored, but for what `unstored` holds, so that the next capture is what changed
+   * since.
+   */
   | {
       readonly kind: "load";
       readonly vm: number;
@@ -76,11 +79,14 @@ export type WorkerRequest =
       readonly memoryBytes: number;
       readonly deltas: readonly Uint8Array[];
       readonly isKept: boolean;
+      readonly unstored?: Uint8Array | undefined;
       readonly nowMs: number;
     }
   | { readonly kind: "deliver"; readonly vm: number; readonly delivery: Delivery }
   /** What changed since the last capture (`whole`: since the base). The VM must be waiting, as it is between requests. */
   | { readonly kind: "capture"; readonly vm: number; readonly isWhole: boolean }
+  /** All of a VM, for another thread: what it is, and what of that is not stored. */
+  | { readonly kind: "export"; readonly vm: number }
   | { readonly kind: "merge"; readonly deltas: readonly Uint8Array[]; readonly memoryBytes: number }
   | { readonly kind: "drop"; readonly vm: number }
   /** Gives the memory of dropped VMs back. */
@@ -94,6 +100,7 @@ export interface WorkerAnswers {
   readonly deliver: Slice;
   /** `pages`: how many changed. */
   readonly capture: { readonly memoryBytes: number; readonly pages: number; readonly delta: Uint8Array };
+  readonly export: { readonly memoryBytes: number; readonly whole: Uint8Array; readonly unstored: Uint8Array };
   readonly merge: Uint8Array;
   readonly drop: undefined;
   readonly collect: undefined;

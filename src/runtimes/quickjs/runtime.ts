@@ -191,7 +191,6 @@ class QuickJsRuntime implements Runtime {
       turns: 0,
       isPaused: false,
     };
-    sandbox.onMoved = () => ([resident.chain, resident.capturedAt] = [[], undefined]);
     this.#residents.add(resident);
     if (signal?.aborted === true || this.#isClosed) {
       await this.#end(resident);

@@ -68,8 +68,6 @@ export class Sandbox {
   #gone: Error | undefined;
   /** Moves the VM to another thread, where it belongs there; called before a turn begins. */
   relocate: (() => Promise<void>) | undefined;
-  /** Called when it was moved: what was stored of it is no longer what the next capture is relative to. */
-  onMoved: (() => void) | undefined;
 
   constructor(vm: number, link: WorkerLink, options: SandboxOptions) {
     this.vm = vm;

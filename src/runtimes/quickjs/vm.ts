@@ -10,7 +10,7 @@ import { QuickJS, type QuickJSOptions } from "quickjs-wasi";
 import { HoldfastError } from "../../base/index.ts";
 import { harnessFrameBytes, tooLarge } from "./door-json.ts";
 import type { QuickJsLimits } from "./limits.ts";
-import { changedPages, combine, PAGE_BYTES, type Pages } from "./memory-pages.ts";
+import { changedPages, combine, PAGE_BYTES, pageOf, xorOf, type Pages } from "./memory-pages.ts";
 import type { Delivery, EngineState, Fault, Slice, TimerRequest } from "./messages.ts";
 import { StoredPages } from "./stored-pages.ts";
 import { cpuMs, faultOf } from "./worker-faults.ts";
@@ -28,6 +28,16 @@ const HOST_POST = "holdfast.post";
 export interface Base {
   readonly state: EngineState;
   readonly pages: ReadonlyMap<number, Uint8Array>;
+}
+
+/** What a VM is made of. */
+export interface LoadedFrom {
+  readonly base: Base;
+  readonly memoryBytes: number;
+  readonly deltas: readonly ReadonlyMap<number, Uint8Array>[];
+  /** Whether that is stored, but for `unstored`. */
+  readonly isKept: boolean;
+  readonly unstored: ReadonlyMap<number, Uint8Array>;
 }
 
 interface Posted {
@@ -73,27 +83,14 @@ export class GuestVm {
   }
 
   /** Makes a VM of a base and what changed since. */
-  static async load(
-    wasm: WebAssembly.Module,
-    limits: QuickJsLimits,
-    base: Base,
-    memoryBytes: number,
-    deltas: readonly ReadonlyMap<number, Uint8Array>[],
-    isKept: boolean,
-  ): Promise<GuestVm> {
+  static async load(wasm: WebAssembly.Module, limits: QuickJsLimits, from: LoadedFrom): Promise<GuestVm> {
     const guest = new GuestVm(limits);
+    const { base, memoryBytes, isKept, unstored } = from;
     guest.#base = base;
     // An empty memory of the right length: copying the zero pages too would make each VM twice as large.
     const memory: Uint8Array = Object.defineProperty(new Uint8Array(0), "byteLength", { value: memoryBytes });
-    const options = guest.#options(wasm);
-    const vm = await QuickJS.restore({ ...base.state, memory, extensions: [] }, options);
-    guest.#vm = vm;
-    const changed: Pages = new Map();
-    for (const delta of deltas) combine(changed, delta);
-    for (const number of changed.keys()) {
-      const before = base.pages.get(number);
-      if (before !== undefined) combine(changed, new Map([[number, before]]));
-    }
+    guest.#vm = await QuickJS.restore({ ...base.state, memory, extensions: [] }, guest.#options(wasm));
+    const changed = changedFrom(base, from.deltas);
     const live = guest.memory();
     for (const [number, bytes] of base.pages) {
       if (!changed.has(number)) live.set(bytes, number * PAGE_BYTES);
@@ -104,8 +101,11 @@ export class GuestVm {
     exports.__stack_pointer.value = base.state.stackPointer;
     exports.qjs_set_memory_limit(limits.memoryBytes);
     exports.qjs_set_max_stack_size(limits.stackBytes);
-    if (isKept) for (const [number, bytes] of changed) guest.#stored.set(number, bytes);
-    vm.registerHostCallback(HOST_POST, guest.#hostPost());
+    if (isKept) {
+      for (const [number, bytes] of changed) guest.#stored.set(number, bytes);
+      for (const [number, bytes] of unstored) guest.#stored.set(number, xorOf(pageOf(live, number), bytes));
+    }
+    guest.#vm.registerHostCallback(HOST_POST, guest.#hostPost());
     return guest;
   }
 
@@ -125,16 +125,24 @@ export class GuestVm {
 
   /** What changed since the last call, which is taken to be stored; `isWhole`: since the base. */
   capture(isWhole: boolean): ReadonlyMap<number, Uint8Array> {
-    const stored = isWhole ? new StoredPages() : this.#stored;
-    const base = this.#base?.pages;
     // Garbage is not captured, and memory that is free again is used again: turns that do the same change the same pages.
     if (this.#vm.getAllocatedSize() <= COLLECTED_BYTES_MAX) this.#vm.runGC();
-    const before = (number: number) => stored.get(number) ?? base?.get(number);
+    if (isWhole) this.#stored = new StoredPages();
     const memory = this.memory();
-    const changed = changedPages(memory, before);
-    for (const number of changed.keys()) stored.set(number, memory.subarray(number * PAGE_BYTES, (number + 1) * PAGE_BYTES));
-    this.#stored = stored;
+    const changed = this.#changed(memory, this.#stored);
+    for (const number of changed.keys()) this.#stored.set(number, pageOf(memory, number));
     return changed;
+  }
+
+  /** What changed since the base, and which part of that is not stored. */
+  export(): { readonly whole: ReadonlyMap<number, Uint8Array>; readonly unstored: ReadonlyMap<number, Uint8Array> } {
+    const memory = this.memory();
+    return { whole: this.#changed(memory, undefined), unstored: this.#changed(memory, this.#stored) };
+  }
+
+  #changed(memory: Uint8Array, stored: StoredPages | undefined): Pages {
+    const base = this.#base?.pages;
+    return changedPages(memory, (number) => stored?.get(number) ?? base?.get(number));
   }
 
   /** Hands texts to the guest and lets it work until it waits again. */
@@ -263,4 +271,15 @@ export class GuestVm {
       default:
     }
   }
+}
+
+/** The pages that are not the base's, as they are. */
+function changedFrom(base: Base, deltas: readonly ReadonlyMap<number, Uint8Array>[]): Pages {
+  const changed: Pages = new Map();
+  for (const delta of deltas) combine(changed, delta);
+  for (const [number, bytes] of changed) {
+    const before = base.pages.get(number);
+    if (before !== undefined) changed.set(number, xorOf(before, bytes));
+  }
+  return changed;
 }

@@ -37,7 +37,8 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
       const base = bases.get(request.base);
       if (base === undefined) throw new HoldfastError("internal", "a base was not sent to its worker");
       const deltas = request.deltas.map((delta) => unpackPages(delta, request.memoryBytes));
-      const guest = await GuestVm.load(wasm, limits, base, request.memoryBytes, deltas, request.isKept);
+      const unstored = request.unstored === undefined ? new Map() : unpackPages(request.unstored, request.memoryBytes);
+      const guest = await GuestVm.load(wasm, limits, { base, memoryBytes: request.memoryBytes, deltas, isKept: request.isKept, unstored });
       guest.nowMs = request.nowMs;
       vms.set(request.vm, guest);
       return undefined;
@@ -52,6 +53,11 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
       const changed = guest.capture(request.isWhole);
       const { memoryBytes } = guest.state();
       return { memoryBytes, pages: changed.size, delta: packPages(changed, "small") };
+    }
+    case "export": {
+      const guest = vmOf(request.vm);
+      const { whole, unstored } = guest.export();
+      return { memoryBytes: guest.state().memoryBytes, whole: packPages(whole, "small"), unstored: packPages(unstored, "small") };
     }
     case "merge":
       return mergePacked(request.deltas, request.memoryBytes);
