@@ -15,6 +15,7 @@ import { getCommand } from "./commands/get.ts";
 import { harnessCommand } from "./commands/harness.ts";
 import { headCommand } from "./commands/head.ts";
 import { importCommand } from "./commands/import.ts";
+import { initCommand } from "./commands/init.ts";
 import { keygenCommand } from "./commands/keygen.ts";
 import { listCommand } from "./commands/list.ts";
 import { replayCommand } from "./commands/replay.ts";
@@ -108,6 +109,7 @@ function commands(): readonly Command[] {
     importCommand(),
     headCommand(),
     keygenCommand(),
+    initCommand(),
     harnessCommand(),
     tailCommand(),
     cancelCommand(),

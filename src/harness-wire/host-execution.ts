@@ -13,7 +13,7 @@ import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ExchangeEnd, HarnessFrame, MintTokenRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { ApprovalParkedError, HarnessFailure } from "../spi/faults.ts";
-import type { EventSink, Start } from "../spi/index.ts";
+import { expiresUnixOf, type EventSink, type Start } from "../spi/index.ts";
 import { askedEffectOf, isSameRef, type AskedEffect } from "./asked-effect.ts";
 import { EffectRunner, type ControllerBody } from "./effect-runner.ts";
 import { HistoryFeed } from "./history-feed.ts";
@@ -210,7 +210,7 @@ export class HostExecution implements HostExchange {
         throw new HoldfastError("resource_exhausted", `identity: at most ${tokenRequestsMax} tokens may be asked for at once`);
       }
       const token = await mintToken(audience, { signal: this.#tokens.signal });
-      await this.#send({ case: "token", value: { request, token } });
+      await this.#send({ case: "token", value: { request, token, expiresUnix: BigInt(expiresUnixOf(token)) } });
     } catch (error) {
       await this.#trySend({ case: "token", value: { request, error: wireErrorOf(error) } });
     } finally {

@@ -176,7 +176,10 @@ class WireHarness implements LineHarness {
 
   #resume({ lastExchange, pullsHistory, harnessTakesBytesMax, hostTakesBytesMax }: LineResumption): void {
     this.#lastExchange = lastExchange;
-    this.#agree(create(HarnessHelloSchema, { protocol: LINE_PROTOCOL, pullsHistory, frameBytesMax: harnessTakesBytesMax }), hostTakesBytesMax);
+    this.#agree(
+      create(HarnessHelloSchema, { protocol: LINE_PROTOCOL, pullsHistory, frameBytesMax: harnessTakesBytesMax }),
+      hostTakesBytesMax,
+    );
   }
 
   #agree(hello: HarnessHello, hostTakesBytesMax: number): void {
