@@ -9,7 +9,7 @@
 import type { HoldfastError } from "../../base/errors.ts";
 import { createLineHarness, type HostLine, type LineHarness } from "../../harness-wire/index.ts";
 import { dialHarness, hostLineOver } from "../../harness-wire/node/index.ts";
-import type { Harness } from "../../spi/index.ts";
+import type { Harness, HarnessDescriptor } from "../../spi/index.ts";
 import { Child, type Exit } from "./child.ts";
 import { childLine } from "./child-line.ts";
 import { commandOf, LISTEN_VARIABLE, type Programs } from "./command.ts";
@@ -40,6 +40,8 @@ export class Sandbox {
   readonly #settings: ProcessSettings;
   readonly #folder: SocketFolder | undefined;
   #line: LineHarness | undefined;
+  /** What it said of itself: it holds for as long as the process does. */
+  #descriptor: HarnessDescriptor | undefined;
   #turns = 0;
   #stopping: Promise<void> | undefined;
   /** It was told to leave while it lived. */
@@ -78,7 +80,7 @@ export class Sandbox {
       options.onGone();
     });
     this.harness = {
-      describe: (call) => this.#line!.describe(call),
+      describe: async (call) => (this.#descriptor ??= await this.#line!.describe(call)),
       run: async (start, sink, call) => {
         this.#turns += 1;
         try {

@@ -57,11 +57,17 @@ export class Watchdog implements Disposable {
   #start(): void {
     if (this.#isDisposed) return;
     // In a session of its own: what is sent to the host's group does not reach it.
-    const shell = spawn("/bin/sh", ["-c", SCRIPT], { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {}, cwd: "/" });
+    const shell: ChildProcess = spawn("/bin/sh", ["-c", SCRIPT], {
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+      env: {},
+      cwd: "/",
+    });
     this.#shell = shell;
     shell.on("error", () => this.#lost(shell));
     shell.on("exit", () => this.#lost(shell));
-    shell.stdin.on("error", () => undefined);
+    // Absent where the shell could not be started.
+    shell.stdin?.on("error", () => undefined);
     // It must not keep the host alive.
     shell.unref();
     if (shell.stdin instanceof Socket) shell.stdin.unref();
