@@ -10,11 +10,11 @@ import grpc
 import grpc.aio
 import pytest
 
-from holdfast_harness import Harness, HoldfastError, Sink, Start, serve_async, text_message
+from holdfast_harness import EventKind, Harness, HoldfastError, Sink, Start, serve_async, text_message
 from holdfast_harness._gen.agentsessions.v1.harness_pb2 import DescribeRequest
-from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import (
-    HostFrame,
-)
+from holdfast_harness._gen.holdfast.v1.harness_wire_pb2 import HarnessFrame, HostFrame
+from holdfast_harness.serving import shared_listener
+from holdfast_harness.serving.framing import FrameDecoder, encode_frame
 
 from .grpc_support import Served, frame, status_of
 from .support import harness_of
@@ -131,3 +131,98 @@ class TestServing:
         monkeypatch.setenv("HOLDFAST_HARNESS_LISTEN", "127.0.0.1:0")
         async with Served(harness_of(ask_once), None) as served:
             assert (await served.describe(DescribeRequest())).id == "test"
+
+
+class Stream:
+    """A host's end of a line on a connection of its own."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._decoder = FrameDecoder(HarnessFrame, 1_000_000)
+        self._frames: list[HarnessFrame] = []
+
+    async def __aenter__(self) -> Stream:
+        if self._address.startswith("unix://"):
+            self.reader, self.writer = await asyncio.open_unix_connection(self._address.removeprefix("unix://"))
+        else:
+            host, port = self._address.split(":")
+            self.reader, self.writer = await asyncio.open_connection(host, int(port))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+        await self.writer.wait_closed()
+
+    def send(self, host_frame: HostFrame) -> None:
+        self.writer.write(encode_frame(host_frame))
+
+    async def greet(self) -> None:
+        self.send(HostFrame(hello={"protocol": 1, "frame_bytes_max": 1_000_000}))
+        assert (await self.next()).hello.pulls_history
+
+    async def next(self) -> HarnessFrame:
+        while not self._frames:
+            data = await asyncio.wait_for(self.reader.read(65_536), 5)
+            if not data:
+                raise EOFError
+            self._frames.extend(self._decoder.feed(data))
+        return self._frames.pop(0)
+
+
+class TestALineOnAConnectionOfItsOwn:
+    async def test_is_told_of_by_describe_and_carries_exchanges_beside_grpc(self, listen: str) -> None:
+        async with Served(harness_of(ask_once), listen) as served, Stream(served.address) as stream:
+            call = served.describe(DescribeRequest())
+            assert dict(tuple(await call.initial_metadata()))["holdfast-line"] == "stream"
+            await stream.greet()
+            stream.send(HostFrame(exchange=1, open={"model": "m"}))
+            stream.send(HostFrame(exchange=1, controller=frame(start={})))
+            asked = await stream.next()
+            result = {"message": {}, "model_call_id": asked.event.model.id}
+            stream.send(HostFrame(exchange=1, controller=frame(model=result)))
+            assert (await stream.next()).event.kind == EventKind.EVENT_USAGE
+            assert (await stream.next()).event.end.state == "COMPLETED"
+            assert (await stream.next()).end.code == 0
+            assert (await served.describe(DescribeRequest())).id == "test"
+
+    async def test_cancels_its_runs_when_the_host_leaves(self, listen: str) -> None:
+        cancelled = asyncio.Event()
+
+        async def run(start: Start, sink: Sink) -> None:
+            try:
+                await sink.model(HI, model="m")
+            finally:
+                cancelled.set()
+
+        async with Served(harness_of(run), listen) as served:
+            async with Stream(served.address) as stream:
+                await stream.greet()
+                stream.send(HostFrame(exchange=1, open={}))
+                stream.send(HostFrame(exchange=1, controller=frame(start={})))
+                await stream.next()
+            await asyncio.wait_for(cancelled.wait(), 5)
+
+    @pytest.mark.parametrize("sent", [b"\0\0\0\x02\xff\xff", b"\xff\xff\xff\xff", encode_frame(HostFrame(exchange=1)), b"\0"])
+    async def test_is_closed_where_it_breaks_and_no_other_with_it(self, listen: str, sent: bytes) -> None:
+        async with Served(harness_of(ask_once), listen) as served, Stream(served.address) as other:
+            await other.greet()
+            async with Stream(served.address) as stream:
+                stream.writer.write(sent)
+                stream.writer.write_eof()
+                assert await asyncio.wait_for(stream.reader.read(), 5) == b""
+            other.send(HostFrame(exchange=1, describe={}))
+            assert (await other.next()).descriptor.id == "test"
+
+    async def test_a_connection_that_says_nothing_is_closed(self, listen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(shared_listener, "FIRST_BYTE_TIMEOUT_S", 0.05)
+        async with Served(harness_of(ask_once), listen) as served, Stream(served.address) as stream:
+            assert await asyncio.wait_for(stream.reader.read(), 5) == b""
+
+    async def test_is_closed_when_serving_ends(self, listen: str) -> None:
+        async with Served(harness_of(ask_once), listen) as served, Stream(served.address) as stream:
+            await stream.greet()
+            await served.stop()
+            with pytest.raises(EOFError):
+                await stream.next()
+        if served.address.startswith("unix://"):
+            assert not Path(served.address.removeprefix("unix://")).exists()  # noqa: ASYNC240

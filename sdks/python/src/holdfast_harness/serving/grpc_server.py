@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -19,10 +20,15 @@ from .connect import ConnectBridge
 from .host_client import Channels
 from .listen import Tcp, UnixSocket
 from .queue import FrameQueue
+from .shared_listener import SharedListener
+from .stream_line import StreamLine, read_line
 from .unwind import unwind
 
-# What Describe says beside the descriptor: the line protocol is spoken here, and a history need not be pushed.
-PEER_FACTS: Final = (("holdfast-wire", str(PROTOCOL)), ("holdfast-history", "pull"))
+LOG = logging.getLogger("holdfast_harness")
+
+# What Describe says beside the descriptor: the line protocol is spoken here, also on a connection of its own, and a history need not be
+# pushed.
+PEER_FACTS: Final = (("holdfast-wire", str(PROTOCOL)), ("holdfast-line", "stream"), ("holdfast-history", "pull"))
 
 # In the trailing metadata of a call that failed: the code, in our words.
 CODE_KEY: Final = "holdfast-code"
@@ -30,8 +36,6 @@ CODE_KEY: Final = "holdfast-code"
 SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", FRAME_BYTES_MAX),
     ("grpc.max_send_message_length", FRAME_BYTES_MAX),
-    # Two harnesses on one port would each get some of the calls.
-    ("grpc.so_reuseport", 0),
 )
 
 Context = Any
@@ -47,19 +51,21 @@ class GrpcServing:
         self._channels = Channels()
         self._calls: dict[HarnessEnd, Callable[[HoldfastError], None]] = {}
         self._server: Any = grpc.aio.server(options=SERVER_OPTIONS)
+        self._listener = SharedListener(self._take_line)
         self._server.add_generic_rpc_handlers((_contract(self), _wire(self)))
 
     @classmethod
     async def open(cls, harness: Harness, where: UnixSocket | Tcp) -> GrpcServing:
         """Binds and serves. Raises UNAVAILABLE where the address cannot be had."""
-        serving = cls(harness)
         where.refuse_taken()
+        serving = cls(harness)
         try:
-            port = serving._server.add_insecure_port(where.address())
-        except RuntimeError as error:
-            raise HoldfastError("unavailable", "harness: its address cannot be listened on") from error
-        await serving._server.start()
-        serving.address = where.address(port)
+            serving._server.add_insecure_port(f"unix:{serving._listener.private}")
+            await serving._server.start()
+            serving.address = where.address(await serving._listener.open(where))
+        except BaseException:
+            await serving.close(0)
+            raise
         return serving
 
     async def ended(self) -> None:
@@ -72,11 +78,13 @@ class GrpcServing:
 
     async def close(self, unwind_s: float) -> None:
         """Takes no new call, cancels the runs, and waits for them to clean up."""
+        self._listener.stop()
         calls = dict(self._calls)
         for close in calls.values():
             close(HoldfastError("unavailable", "harness: it is shutting down"))
         await self._server.stop(unwind_s)
         await asyncio.gather(*(unwind(end, unwind_s) for end in calls))
+        await self._listener.close()
         await self._channels.close()
 
     async def describe(self, request: DescribeRequest, context: Context) -> HarnessDescriptor:
@@ -116,6 +124,20 @@ class GrpcServing:
             reading.cancel()
             end.close()
             queue.close()
+            self._calls.pop(end, None)
+
+    async def _take_line(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes) -> None:
+        """A line on a connection of its own."""
+        line = StreamLine(writer)
+        end = HarnessEnd(self._harness, line)
+        self._calls[end] = end.close
+        try:
+            await read_line(reader, end, first)
+        except HoldfastError as fault:
+            LOG.error("%s", fault.message)
+        finally:
+            end.close()
+            line.close()
             self._calls.pop(end, None)
 
     async def _send_events(self, bridge: ConnectBridge, reading: asyncio.Task[None], context: Context) -> ExchangeEnd:

@@ -14,16 +14,11 @@ import os
 import sys
 from typing import BinaryIO, Final
 
-from .._gen.holdfast.v1.harness_wire_pb2 import HarnessFrame, HostFrame
-from ..errors import HoldfastError
 from ..harness import Harness
-from ..wire import FRAME_BYTES_MAX, HarnessEnd
-from .framing import FrameDecoder, encode_frame
+from ..wire import HarnessEnd
 from .listen import VARIABLE
+from .stream_line import READ_BYTES, StreamLine, read_line
 from .unwind import unwind
-
-READ_BYTES: Final = 256 * 1024
-FLUSH_LOOK_S: Final = 0.01
 
 _claimed: tuple[BinaryIO, BinaryIO] | None = None
 
@@ -56,24 +51,6 @@ if os.environ.get(VARIABLE) == "stdio":
     claim_streams()
 
 
-class StdioLine:
-    """The harness's end of the pipe."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    def write(self, frame: HarnessFrame) -> None:
-        if self._writer.transport.is_closing():
-            raise HoldfastError("unavailable", "harness wire: the line is closed")
-        self._writer.write(encode_frame(frame))
-
-    async def drain(self) -> None:
-        try:
-            await self._writer.drain()
-        except (ConnectionError, OSError):
-            raise HoldfastError("unavailable", "harness wire: the line is closed") from None
-
-
 class StdioServing:
     """A harness on the standard streams."""
 
@@ -81,8 +58,8 @@ class StdioServing:
 
     def __init__(self, harness: Harness, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
-        self._writer = writer
-        self._end = HarnessEnd(harness, StdioLine(writer))
+        self._line = StreamLine(writer)
+        self._end = HarnessEnd(harness, self._line)
 
     @classmethod
     async def open(cls, harness: Harness) -> StdioServing:
@@ -95,12 +72,7 @@ class StdioServing:
 
     async def ended(self) -> None:
         """Reads the line until the host closes it. Raises HoldfastError when it breaks."""
-        decoder = FrameDecoder(HostFrame, FRAME_BYTES_MAX)
-        while data := await self._reader.read(READ_BYTES):
-            for frame in decoder.feed(data):
-                self._end.receive(frame)
-        if not decoder.is_between_frames:
-            raise HoldfastError("unavailable", "harness wire: the line ended in the middle of a frame")
+        await read_line(self._reader, self._end)
 
     async def idle(self) -> None:
         await self._end.unwound()
@@ -108,13 +80,5 @@ class StdioServing:
     async def close(self, unwind_s: float) -> None:
         self._end.close()
         await unwind(self._end, unwind_s)
-        await self._flush(unwind_s)
-        self._writer.transport.close()
-
-    async def _flush(self, limit_s: float) -> None:
-        """Gives what was written a while to get into the pipe, so that a host that is slow gets whole frames."""
-        transport = self._writer.transport
-        loop = asyncio.get_running_loop()
-        until = loop.time() + limit_s
-        while transport.get_write_buffer_size() > 0 and not transport.is_closing() and loop.time() < until:
-            await asyncio.sleep(FLUSH_LOOK_S)
+        await self._line.flush(unwind_s)
+        self._line.close()
