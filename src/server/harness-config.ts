@@ -19,7 +19,7 @@ export interface ProgramConfig {
   readonly command: readonly [string, ...string[]];
   /** An absolute path. Default: the config file's folder. */
   readonly cwd: string;
-  /** The whole environment: nothing of the host's own is passed on. */
+  /** The whole environment: nothing of the host's own is passed on but PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly memoryBytesMax?: number | undefined;
   readonly cpuSecondsMax?: number | undefined;
