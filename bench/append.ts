@@ -58,7 +58,7 @@ async function measureLoad(context: BenchContext, sessions: number, events: numb
   return [
     rowOf(`${label}, bare inserts`, bare),
     { ...rowOf(`${label}, writer inline`, inline), ratio: pairedRatio(inline, bare), target },
-    { ...rowOf(`${label}, writer in a thread`, worker), ratio: pairedRatio(worker, bare) },
+    { ...rowOf(`${label}, writer in a thread`, worker), ratio: pairedRatio(worker, bare), target },
   ];
 }
 
