@@ -118,7 +118,7 @@ function readme({ name, language }: HarnessProject, [install, serve, exec]: read
       : "\nThe package `holdfast-harness` is in Holdfast's repository, in `sdks/python`: `pip install PATH/sdks/python`.\n";
   return `# ${name}
 
-An agent for [Holdfast](https://www.npmjs.com/package/holdfast). Its code is in \`${file}\`.
+An agent for Holdfast. Its code is in \`${file}\`.
 
 \`\`\`sh
 ${install}

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SILENT_LOG } from "../../base/index.ts";
@@ -7,7 +8,7 @@ import { createMemoryStore } from "../../stores/memory/index.ts";
 import { CONFORMANCE_ABILITIES as abilities, conformanceHarnesses, contractTests } from "../conformance/index.ts";
 import { inProcessTransport } from "../in-process.ts";
 import { openChildLine, type OpenLine } from "./lines.ts";
-import { outcomeOf, ProbeSink, probeStart } from "./probe-host.ts";
+import { inputHistory, outcomeOf, ProbeSink, probeStart } from "./probe-host.ts";
 import { wireCases } from "./wire-conformance.ts";
 
 /** Lines to the standard streams of real programs, which print besides. */
@@ -15,8 +16,29 @@ import { wireCases } from "./wire-conformance.ts";
 const ports = { clock, random: cryptoRandom, digest: nodeDigest };
 const PEER = fileURLToPath(new URL("probe-peer.ts", import.meta.url));
 
+/** The most memory that a process has had, where the system tells; 0 elsewhere. */
+function peakMebibytes(pid: number): number {
+  const status = `/proc/${pid}/status`;
+  const [, kibibytes = "0"] = /VmHWM:\s+(\d+) kB/.exec(existsSync(status) ? readFileSync(status, "utf8") : "") ?? [];
+  return Number(kibibytes) / 1024;
+}
+
 describe("a harness that is a child, over its standard streams", () => {
   it.each(wireCases({ connect: () => openChildLine([PEER], { clock }) }))("$name", ({ run }) => run());
+  it.each([
+    ["pulled", 80],
+    ["pushed", 600],
+  ])("gets a history of 100,000 events %s, and needs less than %d MB more for it", async (how, mebibytesMax) => {
+    await using line = await openChildLine([PEER, "probe", how], { clock });
+    const sink = new ProbeSink();
+    await line.remote.run(probeStart("nothing at all"), sink, { signal: new AbortController().signal });
+    const before = peakMebibytes(line.pid);
+    const start = probeStart("how long the history is", { history: inputHistory(100_000, 512, 200) });
+    await line.remote.run(start, sink, { signal: new AbortController().signal });
+    expect(sink.asked).toEqual(["output 100000 of 100000 events"]);
+    expect(peakMebibytes(line.pid) - before).toBeLessThan(mebibytesMax);
+  });
+
   it("gets its history pushed where it asks for that", async () => {
     await using line = await openChildLine([PEER, "probe", "pushed"], { clock });
     const sink = new ProbeSink();

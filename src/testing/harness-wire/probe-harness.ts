@@ -39,6 +39,14 @@ export const PLAYS: Readonly<Record<string, Play>> = {
     await sink.output(`${executionId} ${sessionUid} ${model} ${resumeFromSeq} ${texts} ${principal} ${canMint} ${history.lastSeq}`);
   },
   "the whole history": async (start, sink) => sink.output(await historyText(start, {})),
+  "how long the history is": async (start, sink) => {
+    let seq = 0;
+    for await (const page of start.history.read()) {
+      if (page.firstSeq !== seq + 1) throw new Error("a page is missing");
+      seq += page.events.length;
+    }
+    await sink.output(`${seq} of ${start.history.lastSeq} events`);
+  },
   "a part of the history": async (start, sink) => sink.output(await historyText(start, { fromSeq: 3, toSeq: 5 })),
   "a history that is left early": async (start, sink) => {
     for await (const page of start.history.read()) {
