@@ -1,13 +1,15 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/index.ts";
+import { ControllerFrameSchema } from "../gen/agentsessions/v1/harness_pb.ts";
 import { HostFrameSchema } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import { HarnessFailure, textMessage, type Harness } from "../spi/index.ts";
 import { testHarness, type HarnessRun } from "../testing/host.ts";
 import { HarnessEnd, type HarnessFrameInit, type HostFrameInit } from "./index.ts";
 
 type Body = NonNullable<HostFrameInit["frame"]>;
-type Controller = Extract<Body, { case: "controller" }>["value"]["frame"];
+type ControllerInit = MessageInitShape<typeof ControllerFrameSchema>;
+type Controller = ControllerInit["frame"];
 
 /** A harness's end, and the host's side of it played by hand. */
 class Played {
@@ -29,7 +31,8 @@ class Played {
   }
 
   control(frame: Controller, ids: { readonly session?: string; readonly executionId?: string } = {}): this {
-    return this.give({ case: "controller", value: { session: "s", executionId: "e", ...ids, frame } });
+    const init = { session: "s", executionId: "e", ...ids, ...(frame === undefined ? {} : { frame }) } as ControllerInit;
+    return this.give({ case: "controller", value: create(ControllerFrameSchema, init) });
   }
 
   start(): this {
