@@ -108,7 +108,7 @@ export class TurnSink implements EventSink {
     this.#context = context;
     this.#unanswered = context.tape.endsUnanswered;
     this.#stamp = { executionId: context.executionId, clock: context.ports.clock };
-    this.#tools = new ToolCalls(context, this.#stamp, this.#lane, (options) => this.#enter(options));
+    this.#tools = new ToolCalls(context, this.#stamp, this.#lane, (options, isBesidePark) => this.#enter(options, isBesidePark));
   }
 
   /** The last fault that this sink recorded as ERROR, so that it is not recorded again when the harness lets it pass. */
@@ -180,12 +180,12 @@ export class TurnSink implements EventSink {
   }
 
   /** Every effect passes here first: the turn runs and is not parked, its tape has not diverged, the harness has not given up. */
-  #enter(options: CallOptions): void {
+  #enter(options: CallOptions, isBesidePark = false): void {
     this.#context.gate.pass();
     this.#context.tape.pass();
     const [park] = this.#tools.parks;
-    if (park !== undefined) throw new ApprovalParkedError(park);
-    if (this.#tools.isLeft) throw turnOverError();
+    if (park !== undefined && !isBesidePark) throw new ApprovalParkedError(park);
+    if (this.#tools.isLeft && !isBesidePark) throw turnOverError();
     options.signal?.throwIfAborted();
   }
 

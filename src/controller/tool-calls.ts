@@ -7,7 +7,8 @@
  * - A result that is recorded is served at its place: after everything that was asked before it came. So a harness that acts on
  *   whichever result comes first does the same again.
  * - A call that needs a decision is committed with its request and unwinds as ApprovalParkedError. After that the harness is given
- *   nothing more; what runs already is waited for and recorded.
+ *   nothing more; what runs already is waited for and recorded. Other calls that need a decision and were asked beside it, before the
+ *   harness left, are committed and parked with it: over a wire they come one by one, and are one step all the same.
  */
 
 import { clone, create } from "@bufbuild/protobuf";
@@ -49,6 +50,8 @@ interface Ask {
   readonly asked: ToolCall;
   readonly options: ToolCallOptions;
   readonly settled: PromiseWithResolvers<ToolResult>;
+  /** The harness had gone already. */
+  readonly isLate: boolean;
 }
 
 /** A call of the group that is being begun. */
@@ -80,9 +83,11 @@ export class ToolCalls {
   readonly #context: SinkContext;
   readonly #stamp: EventStamp;
   readonly #lane: Lane;
-  /** Throws what an effect gets now, or nothing. */
-  readonly #enter: (options: ToolCallOptions) => void;
+  /** Throws what an effect gets now, or nothing; one that is asked beside a park is let pass it. */
+  readonly #enter: (options: ToolCallOptions, isBesidePark: boolean) => void;
   #group: Ask[] | undefined;
+  /** Groups that have not begun. */
+  #queued = 0;
   /** The ids of every mediated call that was asked. */
   readonly #ids = new Set<string>();
   /** By idempotency key: the call that acts under it and what comes of it. */
@@ -93,11 +98,11 @@ export class ToolCalls {
   /** Whoever waits for a tool, to be let go when the turn is over. */
   readonly #waiting = new Set<(reason: unknown) => void>();
   #listens = false;
-  /** The group whose intents are on their way. */
-  #beginning: Promise<void> | undefined;
+  /** Settles when every group that was asked so far has begun. */
+  #begun: Promise<void> = Promise.resolve();
   #isLeft = false;
 
-  constructor(context: SinkContext, stamp: EventStamp, lane: Lane, enter: (options: ToolCallOptions) => void) {
+  constructor(context: SinkContext, stamp: EventStamp, lane: Lane, enter: (options: ToolCallOptions, isBesidePark: boolean) => void) {
     this.#context = context;
     this.#stamp = stamp;
     this.#lane = lane;
@@ -117,7 +122,7 @@ export class ToolCalls {
 
   /** Whether tools run, or are about to. */
   get isBusy(): boolean {
-    return this.#running.size > 0 || this.#beginning !== undefined;
+    return this.#running.size > 0 || this.#queued > 0;
   }
 
   /** Whether a mediated call of the turn has this id. */
@@ -138,7 +143,7 @@ export class ToolCalls {
   /** The harness has gone: nothing new begins. Resolves once what it had begun has its result. */
   async leave(): Promise<void> {
     this.#isLeft = true;
-    while (this.#beginning !== undefined || this.#running.size > 0) await Promise.allSettled([this.#beginning, ...this.#running]);
+    while (this.isBusy) await Promise.allSettled([this.#begun, ...this.#running]);
   }
 
   /** Another effect was asked: calls after it are another group. */
@@ -147,7 +152,7 @@ export class ToolCalls {
   }
 
   call(asked: ToolCall, options: ToolCallOptions): Promise<ToolResult> {
-    const ask: Ask = { asked, options, settled: Promise.withResolvers<ToolResult>() };
+    const ask: Ask = { asked, options, settled: Promise.withResolvers<ToolResult>(), isLate: this.#isLeft };
     // A harness that lets all calls of a group go at the first one's fault has dropped the others.
     ask.settled.promise.catch(() => undefined);
     if (this.#group !== undefined && this.#group.length < GROUP_CALLS_MAX) this.#group.push(ask);
@@ -158,13 +163,13 @@ export class ToolCalls {
   #openGroup(first: Ask): void {
     const group = [first];
     this.#group = group;
-    void this.#lane.run(async () => {
+    this.#queued += 1;
+    this.#begun = this.#lane.run(async () => {
       // What is asked in the same tick belongs to it.
       await Promise.resolve();
       if (this.#group === group) this.#group = undefined;
-      this.#beginning = this.#begin(group);
-      await this.#beginning;
-      this.#beginning = undefined;
+      await this.#begin(group);
+      this.#queued -= 1;
     });
   }
 
@@ -189,7 +194,7 @@ export class ToolCalls {
   /** What is to happen with a call. Throws what the harness gets for it, before anything is recorded. */
   async #decide(ask: Ask): Promise<Begun> {
     const { tape, tools, isReplay } = this.#context;
-    this.#enter(ask.options);
+    this.#enter(ask.options, this.#isBesidePark(ask));
     const call = normaliseToolCall(ask.asked);
     refuseUnmediated(call);
     if (!tape.expectsTool(call)) await this.#refuseNew(call);
@@ -204,6 +209,11 @@ export class ToolCalls {
     if (earlier !== undefined) return { ask, call, recorded, step: { kind: "copy", of: earlier.result } };
     const step = await toolStep({ call, isNew: recorded === undefined, approval: recorded?.approval }, tools);
     return this.#keyed({ ask, call, recorded, step });
+  }
+
+  /** Whether a call needs a decision as one does that parked the turn, and was asked before the harness left. */
+  #isBesidePark({ asked, isLate }: Ask): boolean {
+    return asked.mediation === Mediation.REQUIRES_APPROVAL && this.#parks.length > 0 && !isLate;
   }
 
   #keyed(begun: Begun): Begun {
