@@ -13,6 +13,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   turns: async () => (await import("./turns.ts")).measureTurns,
   wire: async () => (await import("./wire.ts")).measureWire,
   processes: async () => (await import("./processes.ts")).measureProcesses,
+  quickjs: async () => (await import("./quickjs.ts")).measureQuickJs,
   long: async () => (await import("./long.ts")).measureLong,
 };
 

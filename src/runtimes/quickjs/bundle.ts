@@ -39,6 +39,8 @@ export async function bundleHarness({ file, exportName = "default" }: BundleOpti
       legalComments: "none",
       treeShaking: true,
       minifySyntax: true,
+      // Comments would name the places of files, and make the same harness another script on another machine.
+      minifyWhitespace: true,
       logLevel: "silent",
     });
     return outputFiles[0]!.text;

@@ -2,17 +2,21 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
 import type { BlobStore } from "../../spi/index.ts";
-import { mergePacked, packPages, PAGE_BYTES, unpackPages } from "./memory-pages.ts";
+import { applyDeltas, deltaOf as changesOf, mergeDeltas, PAGE_BYTES } from "./memory-delta.ts";
 import type { Layer } from "./snapshot-format.ts";
 import { layersKept, SnapshotStore, snapshotUri, type StoredBase } from "./snapshot-store.ts";
 
 const PINS = { wasm: "a".repeat(64), script: "b".repeat(64) };
 const MEMORY_BYTES = 64 * PAGE_BYTES;
 const STATE = { memoryBytes: MEMORY_BYTES, stackPointer: 1, runtimePtr: 2, contextPtr: 3 };
-const merge = async (deltas: readonly Uint8Array[], memoryBytes: number) => mergePacked(deltas, memoryBytes);
+const merge = async (deltas: readonly Uint8Array[], memoryBytes: number) => mergeDeltas(deltas, memoryBytes);
 
 const pageOf = (seed: number) => Uint8Array.from({ length: PAGE_BYTES }, (_, index) => (index * seed) & 255);
-const deltaOf = (page: number, seed: number) => packPages(new Map([[page, pageOf(seed)]]), "small");
+function deltaOf(page: number, seed: number): Uint8Array {
+  const memory = new Uint8Array(MEMORY_BYTES);
+  memory.set(pageOf(seed), page * PAGE_BYTES);
+  return changesOf(memory, () => undefined).finish("small");
+}
 
 interface Stored {
   readonly blobs: BlobStore;
@@ -23,7 +27,7 @@ interface Stored {
 async function stored(): Promise<Stored> {
   const blobs = createMemoryBlobStore();
   const store = new SnapshotStore(blobs, PINS);
-  return { blobs, store, base: await store.putBase({ state: STATE, pages: packPages(new Map(), "small") }) };
+  return { blobs, store, base: await store.putBase({ state: STATE, pages: changesOf(new Uint8Array(), () => undefined).finish("small") }) };
 }
 
 const headOf = (base: StoredBase) => ({ base: base.ref, session: "s", memoryBytes: MEMORY_BYTES, timers: [], nowMs: 5 });
@@ -36,7 +40,7 @@ describe("stored captures", () => {
     const capture = await new SnapshotStore(blobs, PINS).get(snapshotUri(second.at(-1)!), {});
     expect(capture).toMatchObject({ head: { session: "s", nowMs: 5, memoryBytes: MEMORY_BYTES }, base: { image: { state: STATE } } });
     expect(capture?.chain).toEqual(second);
-    expect(capture?.deltas.map((delta) => [...unpackPages(delta, MEMORY_BYTES).keys()])).toEqual([[1], [2]]);
+    expect(capture?.deltas.map((delta) => [...applyDeltas(new Uint8Array(MEMORY_BYTES), [delta])])).toEqual([[1], [2]]);
   });
 
   it("are undefined where they never were, and DATA_LOSS where a part of them is gone", async () => {
@@ -103,23 +107,16 @@ describe("stored captures", () => {
         fc.array(fc.tuple(fc.nat(63), fc.integer({ min: 1, max: 250 })), { minLength: 1, maxLength: 80 }),
         async (changes) => {
           const { store, base } = await stored();
-          const expected = new Map<number, Uint8Array>();
+          const expected = new Uint8Array(MEMORY_BYTES);
           let chain: Layer[] = [];
           for (const [page, seed] of changes) {
             chain = await store.put(headOf(base), chain, deltaOf(page, seed), merge, {});
-            const before = expected.get(page) ?? new Uint8Array(PAGE_BYTES);
-            expected.set(
-              page,
-              pageOf(seed).map((byte, index) => byte ^ before[index]!),
-            );
+            applyDeltas(expected, [deltaOf(page, seed)]);
           }
           const capture = await store.get(snapshotUri(chain.at(-1)!), {});
-          const found = unpackPages(mergePacked(capture!.deltas, MEMORY_BYTES), MEMORY_BYTES);
-          for (let page = 0; page < 64; page++) {
-            const bytes = expected.get(page);
-            const isZero = bytes === undefined || bytes.every((byte) => byte === 0);
-            expect(found.get(page)).toEqual(isZero ? undefined : bytes);
-          }
+          const found = new Uint8Array(MEMORY_BYTES);
+          applyDeltas(found, capture!.deltas);
+          expect(found).toEqual(expected);
           expect(chain.length).toBeLessThan(60);
         },
       ),

@@ -5,29 +5,40 @@
  * whole. Thousands of small buffers would stay with the allocator when a VM is gone.
  */
 
-import { PAGE_BYTES } from "./memory-pages.ts";
+import { PAGE_BYTES, pageOf } from "./memory-delta.ts";
 
 /** Bytes of a page of WebAssembly. */
 const WASM_PAGE_BYTES = 65_536;
 
 /** Pages by their number. */
 export class StoredPages {
+  readonly #memoryBytes: number;
   #memory: WebAssembly.Memory | undefined;
+  #bytes = new Uint8Array();
   readonly #numbers = new Set<number>();
+
+  /** `memoryBytes`: as long as the memory whose pages they are; it may be more. */
+  constructor(memoryBytes: number) {
+    this.#memoryBytes = memoryBytes;
+  }
 
   /** A view of a page, until the next `set`; undefined for one that was never set. */
   get(number: number): Uint8Array | undefined {
-    if (this.#memory === undefined || !this.#numbers.has(number)) return undefined;
-    return new Uint8Array(this.#memory.buffer, number * PAGE_BYTES, PAGE_BYTES);
+    return this.#numbers.has(number) ? pageOf(this.#bytes, number) : undefined;
   }
 
   /** Keeps a copy. */
   set(number: number, bytes: Uint8Array): void {
-    const wasmPages = Math.ceil(((number + 1) * PAGE_BYTES) / WASM_PAGE_BYTES);
-    this.#memory ??= new WebAssembly.Memory({ initial: wasmPages });
-    const missing = wasmPages - this.#memory.buffer.byteLength / WASM_PAGE_BYTES;
-    if (missing > 0) this.#memory.grow(missing);
-    new Uint8Array(this.#memory.buffer).set(bytes, number * PAGE_BYTES);
+    const end = (number + 1) * PAGE_BYTES;
+    if (end > this.#bytes.length) this.#makeRoom(Math.max(end, this.#memoryBytes));
+    this.#bytes.set(bytes, number * PAGE_BYTES);
     this.#numbers.add(number);
+  }
+
+  #makeRoom(bytes: number): void {
+    const wasmPages = Math.ceil(bytes / WASM_PAGE_BYTES);
+    if (this.#memory === undefined) this.#memory = new WebAssembly.Memory({ initial: wasmPages });
+    else this.#memory.grow(wasmPages - this.#bytes.length / WASM_PAGE_BYTES);
+    this.#bytes = new Uint8Array(this.#memory.buffer);
   }
 }

@@ -10,7 +10,7 @@ import { QuickJS, type QuickJSOptions } from "quickjs-wasi";
 import { HoldfastError } from "../../base/index.ts";
 import { harnessFrameBytes, tooLarge } from "./door-json.ts";
 import type { QuickJsLimits } from "./limits.ts";
-import { changedPages, combine, PAGE_BYTES, pageOf, xorOf, type Pages } from "./memory-pages.ts";
+import { applyDeltas, deltaOf, PAGE_BYTES, pageOf, type DeltaWriter } from "./memory-delta.ts";
 import type { Delivery, EngineState, Fault, Slice, TimerRequest } from "./messages.ts";
 import { StoredPages } from "./stored-pages.ts";
 import { cpuMs, faultOf } from "./worker-faults.ts";
@@ -34,10 +34,11 @@ export interface Base {
 export interface LoadedFrom {
   readonly base: Base;
   readonly memoryBytes: number;
-  readonly deltas: readonly ReadonlyMap<number, Uint8Array>[];
+  /** Packed. */
+  readonly deltas: readonly Uint8Array[];
   /** Whether that is stored, but for `unstored`. */
   readonly isKept: boolean;
-  readonly unstored: ReadonlyMap<number, Uint8Array>;
+  readonly unstored?: Uint8Array | undefined;
 }
 
 interface Posted {
@@ -54,7 +55,7 @@ export class GuestVm {
   #vm!: QuickJS;
   #base: Base | undefined;
   /** Pages as they were at the last capture that is stored, where they are not the base's. */
-  #stored = new StoredPages();
+  #stored = new StoredPages(0);
   #deadlineCpuMs = Number.POSITIVE_INFINITY;
   #fault: Fault | undefined;
   #posted: Posted = { frames: [], frameChars: [], timers: [], console: [] };
@@ -90,21 +91,15 @@ export class GuestVm {
     // An empty memory of the right length: copying the zero pages too would make each VM twice as large.
     const memory: Uint8Array = Object.defineProperty(new Uint8Array(0), "byteLength", { value: memoryBytes });
     guest.#vm = await QuickJS.restore({ ...base.state, memory, extensions: [] }, guest.#options(wasm));
-    const changed = changedFrom(base, from.deltas);
     const live = guest.memory();
-    for (const [number, bytes] of base.pages) {
-      if (!changed.has(number)) live.set(bytes, number * PAGE_BYTES);
-    }
-    for (const [number, bytes] of changed) live.set(bytes, number * PAGE_BYTES);
+    for (const [number, bytes] of base.pages) live.set(bytes, number * PAGE_BYTES);
+    const changed = applyDeltas(live, from.deltas);
     const exports = guest.#exports();
     // oxlint-disable-next-line no-underscore-dangle -- it is called that.
     exports.__stack_pointer.value = base.state.stackPointer;
     exports.qjs_set_memory_limit(limits.memoryBytes);
     exports.qjs_set_max_stack_size(limits.stackBytes);
-    if (isKept) {
-      for (const [number, bytes] of changed) guest.#stored.set(number, bytes);
-      for (const [number, bytes] of unstored) guest.#stored.set(number, xorOf(pageOf(live, number), bytes));
-    }
+    if (isKept) guest.#keep(live, changed, unstored);
     guest.#vm.registerHostCallback(HOST_POST, guest.#hostPost());
     return guest;
   }
@@ -124,25 +119,32 @@ export class GuestVm {
   }
 
   /** What changed since the last call, which is taken to be stored; `isWhole`: since the base. */
-  capture(isWhole: boolean): ReadonlyMap<number, Uint8Array> {
+  capture(isWhole: boolean): DeltaWriter {
     // Garbage is not captured, and memory that is free again is used again: turns that do the same change the same pages.
     if (this.#vm.getAllocatedSize() <= COLLECTED_BYTES_MAX) this.#vm.runGC();
-    if (isWhole) this.#stored = new StoredPages();
-    const memory = this.memory();
-    const changed = this.#changed(memory, this.#stored);
-    for (const number of changed.keys()) this.#stored.set(number, pageOf(memory, number));
-    return changed;
+    if (isWhole) this.#stored = new StoredPages(this.memory().length);
+    const stored = this.#stored;
+    return this.#since(stored, (number, page) => stored.set(number, page));
   }
 
-  /** What changed since the base, and which part of that is not stored. */
-  export(): { readonly whole: ReadonlyMap<number, Uint8Array>; readonly unstored: ReadonlyMap<number, Uint8Array> } {
-    const memory = this.memory();
-    return { whole: this.#changed(memory, undefined), unstored: this.#changed(memory, this.#stored) };
+  /** What changed since the base, and which part of that is not stored, both packed. */
+  export(): { readonly whole: Uint8Array; readonly unstored: Uint8Array } {
+    const whole = this.#since(undefined).finish("small");
+    return { whole, unstored: this.#since(this.#stored).finish("small") };
   }
 
-  #changed(memory: Uint8Array, stored: StoredPages | undefined): Pages {
+  #since(stored: StoredPages | undefined, onChanged?: (number: number, page: Uint8Array) => void): DeltaWriter {
     const base = this.#base?.pages;
-    return changedPages(memory, (number) => stored?.get(number) ?? base?.get(number));
+    return deltaOf(this.memory(), (number) => stored?.get(number) ?? base?.get(number), onChanged);
+  }
+
+  /** Takes the memory for stored, but for what `unstored` changes. */
+  #keep(live: Uint8Array, changed: ReadonlySet<number>, unstored: Uint8Array | undefined): void {
+    this.#stored = new StoredPages(live.length);
+    for (const number of changed) this.#stored.set(number, pageOf(live, number));
+    if (unstored === undefined) return;
+    const before = live.slice();
+    for (const number of applyDeltas(before, [unstored])) this.#stored.set(number, pageOf(before, number));
   }
 
   /** Hands texts to the guest and lets it work until it waits again. */
@@ -271,15 +273,4 @@ export class GuestVm {
       default:
     }
   }
-}
-
-/** The pages that are not the base's, as they are. */
-function changedFrom(base: Base, deltas: readonly ReadonlyMap<number, Uint8Array>[]): Pages {
-  const changed: Pages = new Map();
-  for (const delta of deltas) combine(changed, delta);
-  for (const [number, bytes] of changed) {
-    const before = base.pages.get(number);
-    if (before !== undefined) changed.set(number, xorOf(before, bytes));
-  }
-  return changed;
 }

@@ -8,8 +8,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { parentPort, workerData } from "node:worker_threads";
 import { HoldfastError } from "../../base/index.ts";
-import { mergePacked, packPages, unpackPages } from "./memory-pages.ts";
-import type { WorkerAnswers, WorkerCall, WorkerReply, WorkerRequest, WorkerStart } from "./messages.ts";
+import { applyDeltas, mergeDeltas, pageOf } from "./memory-delta.ts";
+import type { PackedImage, WorkerAnswers, WorkerCall, WorkerReply, WorkerRequest, WorkerStart } from "./messages.ts";
 import { GuestVm, type Base } from "./vm.ts";
 import { faultOf } from "./worker-faults.ts";
 
@@ -23,22 +23,18 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
     case "boot": {
       const guest = await GuestVm.boot(wasm, limits, request.prelude, request.script);
       try {
-        return { state: guest.state(), pages: packPages(guest.capture(true), "thorough") };
+        return { state: guest.state(), pages: guest.capture(true).finish("thorough") };
       } finally {
         guest.dispose();
       }
     }
-    case "base": {
-      const { state, pages } = request.image;
-      bases.set(request.base, { state, pages: unpackPages(pages, state.memoryBytes) });
+    case "base":
+      bases.set(request.base, baseOf(request.image));
       return undefined;
-    }
     case "load": {
       const base = bases.get(request.base);
       if (base === undefined) throw new HoldfastError("internal", "a base was not sent to its worker");
-      const deltas = request.deltas.map((delta) => unpackPages(delta, request.memoryBytes));
-      const unstored = request.unstored === undefined ? new Map() : unpackPages(request.unstored, request.memoryBytes);
-      const guest = await GuestVm.load(wasm, limits, { base, memoryBytes: request.memoryBytes, deltas, isKept: request.isKept, unstored });
+      const guest = await GuestVm.load(wasm, limits, { ...request, base });
       guest.nowMs = request.nowMs;
       vms.set(request.vm, guest);
       return undefined;
@@ -51,16 +47,14 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
     case "capture": {
       const guest = vmOf(request.vm);
       const changed = guest.capture(request.isWhole);
-      const { memoryBytes } = guest.state();
-      return { memoryBytes, pages: changed.size, delta: packPages(changed, "small") };
+      return { memoryBytes: guest.state().memoryBytes, pages: changed.pages, delta: changed.finish("small") };
     }
     case "export": {
       const guest = vmOf(request.vm);
-      const { whole, unstored } = guest.export();
-      return { memoryBytes: guest.state().memoryBytes, whole: packPages(whole, "small"), unstored: packPages(unstored, "small") };
+      return { memoryBytes: guest.state().memoryBytes, ...guest.export() };
     }
     case "merge":
-      return mergePacked(request.deltas, request.memoryBytes);
+      return mergeDeltas(request.deltas, request.memoryBytes);
     case "drop":
       drop(request.vm);
       return undefined;
@@ -68,6 +62,14 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
       collectGarbage();
       return undefined;
   }
+}
+
+/** A base, unpacked once for all VMs that begin with it. */
+function baseOf({ state, pages }: PackedImage): Base {
+  const memory = new Uint8Array(state.memoryBytes);
+  const unpacked = new Map<number, Uint8Array>();
+  for (const number of applyDeltas(memory, [pages])) unpacked.set(number, pageOf(memory, number));
+  return { state, pages: unpacked };
 }
 
 /** The engine hardly feels the memory of a VM that was dropped, and would keep it for as long as the thread has little to do. */
