@@ -31,6 +31,7 @@ describe("an Anthropic request", () => {
     expect(bodyOf({ model: "anthropic/claude-x", messages })).toEqual({
       model: "claude-x",
       max_tokens: 500,
+      cache_control: { type: "ephemeral" },
       system: [text("be brief"), text("and kind")],
       messages: [{ role: "user", content: [text("hi")] }],
       stream: true,
@@ -231,6 +232,47 @@ describe("an Anthropic request", () => {
     const body = bodyOf({ tools, toolChoice: create(ToolChoiceSchema, { mode, name }) });
     expect(body.tools).toEqual([{ name: "now", description: "The time.", input_schema: { type: "object", properties: {} } }]);
     expect(body.tool_choice).toEqual(expected);
+  });
+
+  describe("with options", () => {
+    const tools = [create(ToolDefinitionSchema, { name: "read" })];
+    const loop = [textMessage("user", "go"), message("assistant", [call("a")]), message("tool", [result("a")])];
+    const signed = '{"type":"thinking","thinking":"","signature":"S"}';
+
+    it("asks for one call at most", () => {
+      const params = { parallel_tool_calls: "false" };
+      expect(bodyOf({ tools, params }).tool_choice).toEqual({ type: "auto", disable_parallel_tool_use: true });
+      const toolChoice = create(ToolChoiceSchema, { mode: ToolChoiceMode.REQUIRED });
+      expect(bodyOf({ tools, params, toolChoice }).tool_choice).toEqual({ type: "any", disable_parallel_tool_use: true });
+      expect(bodyOf({ params }).tool_choice).toBeUndefined();
+    });
+
+    it("hints at its cache in one place that does not move", () => {
+      expect(bodyOf({ params: { cache: "1h" } }).cache_control).toEqual({ type: "ephemeral", ttl: "1h" });
+      expect(bodyOf({ params: { cache: "off" } })).not.toHaveProperty("cache_control");
+    });
+
+    it("has no thinking budget in a tool loop that began without thinking, as another model's", () => {
+      const params = { thinking_budget_tokens: "1024" };
+      expect(bodyOf({ tools, params, messages: loop })).not.toHaveProperty("thinking");
+      const thinks = [loop[0]!, message("assistant", [thought(signed), call("a")]), loop[2]!];
+      expect(bodyOf({ tools, params, messages: thinks }).thinking).toEqual({ type: "enabled", budget_tokens: 1024 });
+      expect(bodyOf({ tools, params, messages: [...loop, message("assistant", [textPart("ok")]), loop[0]!] }).thinking).toBeDefined();
+    });
+
+    it("refuses a tool that is forced with a thinking budget", () => {
+      const toolChoice = create(ToolChoiceSchema, { mode: ToolChoiceMode.REQUIRED });
+      expect(() => bodyOf({ tools, toolChoice, params: { thinking_budget_tokens: "1024" } })).toThrow(
+        expect.objectContaining({ code: "invalid_argument", field: "tool_choice" }),
+      );
+    });
+
+    it("says what becomes of thinking whose conversation was changed", () => {
+      const binding = { prefix_mismatch_behavior: "drop_block" };
+      expect(bodyOf({ params: { thinking_prefix_mismatch: "drop_block" } }).thinking).toEqual({ type: "adaptive", block_binding: binding });
+      const params = { thinking_prefix_mismatch: "drop_block", thinking_budget_tokens: "1024" };
+      expect(bodyOf({ params }).thinking).toEqual({ type: "enabled", budget_tokens: 1024, block_binding: binding });
+    });
   });
 
   it.each([

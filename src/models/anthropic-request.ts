@@ -9,6 +9,7 @@
  */
 
 import type {
+  CacheControlEphemeral,
   ContentBlockParam,
   DocumentBlockParam,
   ImageBlockParam,
@@ -17,19 +18,22 @@ import type {
   RedactedThinkingBlockParam,
   TextBlockParam,
   ThinkingBlockParam,
+  ThinkingConfigParam,
   Tool,
   ToolChoice,
   ToolResultBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
 import { invalidArgument } from "../base/errors.ts";
 import type { FilePart, Message, ModelRequest, Part, ReasoningPart, ToolDefinition, ToolResult } from "../spi/index.ts";
-import { readAnthropicParams } from "./anthropic-params.ts";
+import { readAnthropicParams, type CacheWord, type PrefixMismatchWord } from "./anthropic-params.ts";
 import {
   base64,
+  calledTool,
   checkRequest,
   fileContent,
   fileInWords,
   opaqueOf,
+  parsedOpaque,
   partInWords,
   RequestCallIds,
   resultFiles,
@@ -55,22 +59,62 @@ export interface AnthropicRequestOptions {
 /** The body of a request. Throws INVALID_ARGUMENT naming the field that is wrong. */
 export function anthropicRequestBody(request: ModelRequest, options: AnthropicRequestOptions): MessageCreateParamsStreaming {
   checkRequest(request);
-  const params = readAnthropicParams(request.params, options.maxTokensDefault);
+  const { fields, parallelToolCalls, cache, prefixMismatch } = readAnthropicParams(request.params, options.maxTokensDefault);
   const { system, messages } = splitMessages(request.messages);
   if (messages.length === 0) throw invalidArgument("messages", "must have at least one message of a user with something in it");
   const offered = (request.tools ?? []).map(toolOf);
   const tools = offered.length > 0 ? offered : formerTools(messages);
-  const choice = offered.length > 0 ? toolChoiceOf(toolSelection(request)) : undefined;
+  const choice = toolChoiceOf(toolSelection(request), { offered: offered.length > 0, present: tools.length > 0, parallelToolCalls });
+  const thinking = bindingOf(thinkingOf(fields.thinking, choice, messages), prefixMismatch);
+  const { thinking: _, ...others } = fields;
   return {
     model: withoutPrefix(request.model, options.modelPrefix),
-    ...params,
+    ...others,
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(cache === "off" ? {} : { cache_control: cacheControlOf(cache) }),
     ...(system.length > 0 ? { system } : {}),
     messages,
     ...(tools.length > 0 ? { tools } : {}),
     ...(choice === undefined ? {} : { tool_choice: choice }),
-    ...(offered.length === 0 && tools.length > 0 ? { tool_choice: { type: "none" } } : {}),
     stream: true,
   };
+}
+
+/** At the top the hint moves with the conversation's end by itself: a mark on a block would change the bytes before the next turn's. */
+function cacheControlOf(cache: Exclude<CacheWord, "off">): CacheControlEphemeral {
+  return cache === "5m" ? { type: "ephemeral" } : { type: "ephemeral", ttl: cache };
+}
+
+/** Throws INVALID_ARGUMENT for a tool choice that does not go with a thinking budget. */
+function thinkingOf(
+  thinking: ThinkingConfigParam | undefined,
+  choice: ToolChoice | undefined,
+  messages: readonly MessageParam[],
+): ThinkingConfigParam | undefined {
+  if (thinking?.type !== "enabled") return thinking;
+  if (choice?.type === "any" || choice?.type === "tool") {
+    throw invalidArgument("tool_choice", "must be auto or none with params.thinking_budget_tokens");
+  }
+  // With a budget the provider wants the open tool loop to begin with thinking. One that another model began does not.
+  return openLoopThinks(messages) ? thinking : undefined;
+}
+
+/** Whether the assistant's message that the last tool results answer begins with thinking; true where no results are last. */
+function openLoopThinks(messages: readonly MessageParam[]): boolean {
+  const [asked, last] = messages.slice(-2);
+  const answers = Array.isArray(last?.content) && last.content[0]?.type === "tool_result";
+  return !answers || (Array.isArray(asked?.content) && isThinking(asked.content[0]));
+}
+
+/** The header that `block_binding` needs. */
+export const BINDING_BETA = "thinking-binding-controls-2026-08-01";
+
+/** The thinking of a body with what the provider's beta adds to it. */
+export type BoundThinking = ThinkingConfigParam & { readonly block_binding?: { readonly prefix_mismatch_behavior: PrefixMismatchWord } };
+
+function bindingOf(thinking: ThinkingConfigParam | undefined, behavior: PrefixMismatchWord | undefined): BoundThinking | undefined {
+  if (behavior === undefined) return thinking;
+  return { ...(thinking ?? { type: "adaptive" }), block_binding: { prefix_mismatch_behavior: behavior } };
 }
 
 interface Side {
@@ -136,7 +180,7 @@ function blocksOf(part: Part, side: Side["role"], ids: RequestCallIds): ContentB
   const { part: body } = part;
   if (side === "assistant" && body.case === "reasoning") return reasoningBlocks(body.value);
   if (side === "assistant" && body.case === "toolCall") {
-    return [{ type: "tool_use", id: ids.call(body.value.id), name: body.value.tool, input: body.value.args ?? {} }];
+    return [{ type: "tool_use", id: ids.call(body.value.id), name: calledTool(body.value.tool), input: body.value.args ?? {} }];
   }
   if (side === "user" && body.case === "toolResult") return [resultBlock(body.value, ids.result(body.value.id))];
   if (side === "user" && body.case === "file") return fileBlocks(body.value);
@@ -148,19 +192,8 @@ function textBlocks(text: string | undefined): TextBlockParam[] {
 }
 
 function reasoningBlocks(reasoning: ReasoningPart): (ThinkingBlockParam | RedactedThinkingBlockParam)[] {
-  const opaque = opaqueOf(reasoning, ANTHROPIC);
-  if (opaque === undefined) return [];
-  const block = parseBlock(opaque);
-  // The bytes were written by `anthropic-stream.ts`. Another host may have kept its own form, which cannot be handed back.
+  const block: unknown = parsedOpaque(opaqueOf(reasoning, ANTHROPIC));
   return isThinkingBlock(block) ? [block] : [];
-}
-
-function parseBlock(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
 }
 
 function isThinkingBlock(block: unknown): block is ThinkingBlockParam | RedactedThinkingBlockParam {
@@ -231,16 +264,27 @@ function formerTools(messages: readonly MessageParam[]): Tool[] {
   }));
 }
 
-function toolChoiceOf(choice: ToolSelection): ToolChoice | undefined {
+interface ToolsOfRequest {
+  /** The request offers tools. */
+  readonly offered: boolean;
+  /** The body has tools, former ones among them. */
+  readonly present: boolean;
+  readonly parallelToolCalls: boolean;
+}
+
+function toolChoiceOf(choice: ToolSelection, tools: ToolsOfRequest): ToolChoice | undefined {
+  if (!tools.offered) return tools.present ? { type: "none" } : undefined;
+  const single = tools.parallelToolCalls ? {} : { disable_parallel_tool_use: true };
   switch (choice.kind) {
     case "default":
-      return undefined;
+      return tools.parallelToolCalls ? undefined : { type: "auto", ...single };
     case "tool":
-      return { type: "tool", name: choice.name };
+      return { type: "tool", name: choice.name, ...single };
     case "auto":
+      return { type: "auto", ...single };
     case "none":
-      return { type: choice.kind };
+      return { type: "none" };
     case "required":
-      return { type: "any" };
+      return { type: "any", ...single };
   }
 }

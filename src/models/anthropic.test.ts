@@ -2,28 +2,18 @@
 
 import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { LogRecordSchema, MessageSchema, type Message } from "../gen/agentsessions/v1/common_pb.ts";
-import { fenceOf, seqOf } from "../base/ids.ts";
-import { decodeLogRecord, encodeLogRecord } from "../canon/index.ts";
-import { EventKind, textMessage, type ModelRequest } from "../spi/index.ts";
+import { MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { textMessage, type ModelRequest } from "../spi/index.ts";
+import { throughJournal } from "../testing/model-history.ts";
 import { startModelServer, type ModelServer } from "../testing/model-server.ts";
-import { anthropicBlock, anthropicEnd, anthropicStart, anthropicText, replyText } from "../testing/model-streams.ts";
+import { replyText } from "../testing/model-answers.ts";
+import { anthropicBlock, anthropicEnd, anthropicStart, anthropicText } from "../testing/model-streams.ts";
 import { SeededRandom } from "../testing/ports.ts";
 import { RecordingClock } from "../testing/recording-clock.ts";
 import { collectCompletion } from "../testing/recording-sink.ts";
 import { createAnthropicProvider, type AnthropicProviderOptions } from "./anthropic.ts";
 
 const HELLO: ModelRequest = { model: "anthropic/claude-x", messages: [textMessage("user", "hello")] };
-
-/** A message as it comes back from the journal. */
-function recorded(message: Message): Message {
-  const event = create(LogRecordSchema, { event: { kind: EventKind.EVENT_OUTPUT, body: { case: "message", value: message } } }).event;
-  if (event === undefined) throw new Error("no event");
-  const bytes = encodeLogRecord({ seq: seqOf(1), prevHash: "", contentHash: "", fence: fenceOf(1), event });
-  const { body } = decodeLogRecord(bytes).event ?? {};
-  if (body?.case !== "message") throw new Error("no message");
-  return body.value;
-}
 
 describe("the Anthropic provider", () => {
   let server: ModelServer;
@@ -49,10 +39,17 @@ describe("the Anthropic provider", () => {
   it("sends the body that the request maps to, and nothing of its own", async () => {
     await complete();
     expect(new TextDecoder().decode(server.requests[0]?.body)).toBe(
-      '{"model":"claude-x","max_tokens":16384,"messages":[{"role":"user","content":[{"type":"text","text":"hello"}]}],"stream":true}',
+      '{"model":"claude-x","max_tokens":16384,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"hello"}]}],"stream":true}',
     );
     expect(server.requests[0]?.path).toBe("/v1/messages");
     expect(server.requests[0]?.headers["anthropic-version"]).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  });
+
+  it("sends the header of a beta with the param that needs it, and with no other", async () => {
+    await complete();
+    expect(server.requests[0]?.headers["anthropic-beta"]).toBeUndefined();
+    await complete({ ...HELLO, params: { thinking_prefix_mismatch: "drop_block" } });
+    expect(server.requests[1]?.headers["anthropic-beta"]).toBe("thinking-binding-controls-2026-08-01");
   });
 
   it("reads neither address nor credentials from the environment", async () => {
@@ -101,7 +98,7 @@ describe("the Anthropic provider", () => {
       role: "tool",
       parts: [{ part: { case: "toolResult", value: { id: "toolu_1", output: { lines: 3 } } } }],
     });
-    await complete({ ...HELLO, messages: [...HELLO.messages, recorded(response.message), result] });
+    await complete({ ...HELLO, messages: [...HELLO.messages, throughJournal(response.message), result] });
     const sent = new TextDecoder().decode(server.requests[1]?.body);
     expect(server.requests[1]?.refusal).toBeUndefined();
     expect(sent).toContain(

@@ -8,7 +8,7 @@
 
 import type { ClientOptions } from "@anthropic-ai/sdk";
 import type { ModelChunk, ModelProvider, ModelRequest } from "../spi/index.ts";
-import { ANTHROPIC, anthropicRequestBody, type AnthropicRequestOptions } from "./anthropic-request.ts";
+import { ANTHROPIC, anthropicRequestBody, BINDING_BETA, type AnthropicRequestOptions } from "./anthropic-request.ts";
 import { translateAnthropic } from "./anthropic-stream.ts";
 import { runCompletion, type Attempt } from "./completion.ts";
 import { callIdsOf } from "./content.ts";
@@ -55,12 +55,13 @@ export function createAnthropicProvider(options: AnthropicProviderOptions): Mode
 
   async function* complete(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): AsyncGenerator<ModelChunk> {
     const body = anthropicRequestBody(request, requestOptions);
+    const headers = body.thinking !== undefined && "block_binding" in body.thinking ? { "anthropic-beta": BINDING_BETA } : {};
     const takenCallIds = callIdsOf(request.messages);
     const sdk = await loadSdk();
     const open = (attempt: Attempt): Promise<AsyncIterable<unknown>> => {
       const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax });
       const client = new sdk.Anthropic({ ...clientOptions, fetch });
-      return client.post<AsyncIterable<unknown>>("/v1/messages", { body, stream: true, signal: attempt.signal });
+      return client.post<AsyncIterable<unknown>>("/v1/messages", { body, stream: true, signal: attempt.signal, headers });
     };
     yield* runCompletion({
       provider: ANTHROPIC,

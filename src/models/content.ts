@@ -117,6 +117,19 @@ export function partInWords(part: Part): string | undefined {
   }
 }
 
+/**
+ * The name of a tool that was called once, in letters that a provider takes: another provider, or no provider, may have given it. What
+ * was on offer there is not offered here, so nothing has to be found by it again.
+ */
+export function calledTool(name: string, refused = /[^a-zA-Z0-9_-]/g): string {
+  return name.replace(refused, "_").slice(0, 64) || "tool";
+}
+
+/** An id of a call no longer than OpenAI takes, with room for a number behind it. */
+export function shortId(id: string): string {
+  return id.length <= 56 ? id : id.slice(0, 56).toWellFormed();
+}
+
 /** A call's arguments as JSON text; a call whose arguments were malformed has none and counts as the empty object. */
 export function argsText(call: ToolCall): string {
   return JSON.stringify(call.args ?? {});
@@ -148,6 +161,17 @@ export function opaqueOf(reasoning: ReasoningPart, provider: string): Uint8Array
     throw new HoldfastError("failed_precondition", "messages: a reasoning part lies in the blob store and was not read back");
   }
   return reasoning.opaque.case === "opaqueBytes" ? reasoning.opaque.value : undefined;
+}
+
+/** Opaque bytes that are a JSON object; undefined for none, and for another host's form, which cannot be handed back. */
+export function parsedOpaque(bytes: Uint8Array | undefined): Readonly<Record<string, unknown>> | undefined {
+  if (bytes === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -73,6 +73,10 @@ const REFUSED: Verdict = {
   code: "invalid_argument",
   message: "model request: the provider refused it as invalid; check its messages, params and tools",
 };
+const BLOCKED: Verdict = {
+  code: "invalid_argument",
+  message: "model request: the provider's safety rules refuse it; change its messages",
+};
 const CREDENTIALS: Verdict = {
   code: "failed_precondition",
   message: "model: the provider refused the host's credentials; check the key in the host's environment",
@@ -101,7 +105,8 @@ const WRONG_ADDRESS: Verdict = {
 function verdictOf(fault: ProviderFault): Verdict {
   switch (fault.kind) {
     case "status":
-      return statusVerdict(fault.status);
+      // Google answers a wrong key with 400.
+      return fault.reason === "api_key_invalid" ? CREDENTIALS : statusVerdict(fault.status);
     case "stream-error":
       return STREAM_VERDICTS[fault.reason ?? ""] ?? UNAVAILABLE;
     case "connection":
@@ -134,6 +139,7 @@ function statusVerdict(status: number): Verdict {
 const STREAM_VERDICTS: Readonly<Record<string, Verdict>> = {
   invalid_request_error: REFUSED,
   context_length_exceeded: REFUSED,
+  invalid_prompt: REFUSED,
   authentication_error: CREDENTIALS,
   permission_error: CREDENTIALS,
   billing_error: NO_CREDIT,
@@ -142,6 +148,14 @@ const STREAM_VERDICTS: Readonly<Record<string, Verdict>> = {
   request_too_large: TOO_LARGE,
   rate_limit_error: OVER_LIMIT,
   rate_limit_exceeded: OVER_LIMIT,
+  // Google's status words.
+  invalid_argument: REFUSED,
+  failed_precondition: REFUSED,
+  prompt_blocked: BLOCKED,
+  unauthenticated: CREDENTIALS,
+  permission_denied: CREDENTIALS,
+  not_found: UNKNOWN_MODEL,
+  resource_exhausted: OVER_LIMIT,
 };
 
 /** Where and how often a request was tried. */

@@ -1,9 +1,10 @@
-/** Model providers: echo, OpenAI-compatible servers, Anthropic, and the catalogue that finds them by a model's id. */
+/** Model providers: echo, OpenAI-compatible servers, Anthropic, Google, and the catalogue that finds them by a model's id. */
 
 export { ANTHROPIC_MAX_TOKENS_DEFAULT, createAnthropicProvider, type AnthropicProviderOptions } from "./anthropic.ts";
 export { createModelCatalog, type ModelCatalogOptions, type ModelRoute } from "./catalog.ts";
 export { createEchoProvider } from "./echo.ts";
+export { createGoogleProvider, type GoogleProviderOptions } from "./google.ts";
 export { PROVIDER_LIMITS, type ProviderLimits } from "./limits.ts";
-export { createOpenAiProvider, type OpenAiProviderOptions } from "./openai.ts";
+export { createOpenAiProvider, type OpenAiApi, type OpenAiProviderOptions } from "./openai.ts";
 export type { MaxTokensField } from "./openai-params.ts";
 export type { RemoteProviderOptions } from "./provider-options.ts";

@@ -38,7 +38,7 @@ export type OpaqueSource = () => Uint8Array | undefined;
 
 type Draft =
   | { readonly kind: "text"; readonly text: WellFormedText }
-  | { readonly kind: "reasoning"; readonly text: WellFormedText; readonly opaque: OpaqueSource }
+  | { readonly kind: "reasoning"; readonly text: WellFormedText; readonly opaque: OpaqueSource; readonly itemId: string }
   | { readonly kind: "call"; id: string; name: string; args: string };
 
 /** A part of the message under assembly. */
@@ -68,10 +68,13 @@ export class MessageAssembly {
     return { append: (delta) => chunkOf("text", partIndex, text.push(delta)) };
   }
 
-  /** Opens a reasoning part at the end. What is appended becomes its summary; `opaque` gives what goes back to the provider. */
-  openReasoning(opaque: OpaqueSource = () => undefined): OpenPart {
+  /**
+   * Opens a reasoning part at the end. What is appended becomes its summary; `opaque` gives what goes back to the provider, and
+   * `itemId` is the provider's name for it.
+   */
+  openReasoning(opaque: OpaqueSource = () => undefined, itemId = ""): OpenPart {
     const text = new WellFormedText();
-    const partIndex = this.#parts.push({ kind: "reasoning", text, opaque }) - 1;
+    const partIndex = this.#parts.push({ kind: "reasoning", text, opaque, itemId: itemId.toWellFormed() }) - 1;
     return { append: (delta) => chunkOf("reasoning", partIndex, text.push(delta)) };
   }
 
@@ -119,6 +122,7 @@ export class MessageAssembly {
       provider: this.#context.provider,
       modelId: this.#context.modelId,
       ordinal,
+      itemId: draft.itemId,
       summary: draft.text.text === "" ? [] : [textPart(draft.text.text)],
       opaque: opaque === undefined ? { case: undefined } : { case: "opaqueBytes", value: opaque },
     });

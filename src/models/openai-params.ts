@@ -2,7 +2,19 @@
 
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import { invalidArgument } from "../base/errors.ts";
-import { readBoolean, readNumber, readObject, readStop, readText, readWhole, readWord, type ParamTable } from "./params.ts";
+import {
+  OUTPUT_SCHEMA_NAME,
+  readBoolean,
+  readEffort,
+  readNumber,
+  readObject,
+  readOutputSchema,
+  readStop,
+  readText,
+  readWhole,
+  readWord,
+  type ParamTable,
+} from "./params.ts";
 
 /** Which field of the request `max_tokens` becomes; see `OpenAiProviderOptions.maxTokensField`. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens";
@@ -21,10 +33,14 @@ export function openAiParams(maxTokensField: MaxTokensField): ParamTable<Options
     seed: (value, field) => ({ seed: readWhole(value, field, Number.MIN_SAFE_INTEGER) }),
     frequency_penalty: (value, field) => ({ frequency_penalty: readNumber(value, field, -2, 2) }),
     presence_penalty: (value, field) => ({ presence_penalty: readNumber(value, field, -2, 2) }),
-    reasoning_effort: (value, field) => ({
-      reasoning_effort: readWord(value, field, ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const),
-    }),
+    reasoning_effort: (value, field) => ({ reasoning_effort: readEffort(value, field) }),
     verbosity: (value, field) => ({ verbosity: readWord(value, field, ["low", "medium", "high"] as const) }),
+    output_schema: (value, field) => ({
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: OUTPUT_SCHEMA_NAME, schema: readOutputSchema(value, field), strict: true },
+      },
+    }),
     response_format: (value, field) => ({ response_format: readResponseFormat(value, field) }),
     parallel_tool_calls: (value, field) => ({ parallel_tool_calls: readBoolean(value, field) }),
     prompt_cache_key: (value, field) => ({ prompt_cache_key: readText(value, field) }),

@@ -19,6 +19,7 @@ import type { FilePart, Message, ModelRequest, Part, ToolDefinition } from "../s
 import {
   argsText,
   base64,
+  calledTool,
   checkRequest,
   fileContent,
   fileInWords,
@@ -27,6 +28,7 @@ import {
   resultFiles,
   resultText,
   roleOf,
+  shortId,
   textOfFile,
   toolSelection,
   withoutPrefix,
@@ -48,7 +50,7 @@ export interface OpenAiRequestOptions {
 export function openAiRequestBody(request: ModelRequest, options: OpenAiRequestOptions): ChatCompletionCreateParamsStreaming {
   checkRequest(request);
   const params = readParams(request.params, openAiParams(options.maxTokensField));
-  const ids = new RequestCallIds();
+  const ids = new RequestCallIds(shortId);
   const messages = request.messages.flatMap((message, index) => openAiMessages(message, index, ids));
   if (messages.length === 0) throw invalidArgument("messages", "must have something to say; all of them are empty");
   const tools = request.tools ?? [];
@@ -92,7 +94,7 @@ function assistantMessages(message: Message, ids: RequestCallIds): ChatCompletio
     tool_calls: calls.map((call) => ({
       id: ids.call(call.id),
       type: "function",
-      function: { name: call.tool, arguments: argsText(call) },
+      function: { name: calledTool(call.tool), arguments: argsText(call) },
     })),
   };
   return [withCalls];

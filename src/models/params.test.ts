@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { readAnthropicParams } from "./anthropic-params.ts";
 import { openAiParams } from "./openai-params.ts";
+import { readGoogleParams } from "./google-params.ts";
 import { readParams } from "./params.ts";
+import { RESPONSES_PARAMS } from "./responses-params.ts";
 
 const openAi = (params: Record<string, string>) => readParams(params, openAiParams("max_tokens"));
 const anthropic = (params: Record<string, string>) => readAnthropicParams(params, 1_000);
@@ -84,7 +86,7 @@ describe("params of the OpenAI-compatible provider", () => {
 
 describe("params of the Anthropic provider", () => {
   it("become typed options", () => {
-    expect(anthropic({ max_tokens: "50", stop: "END", effort: "high", thinking: "adaptive", user_id: "u-1" })).toEqual({
+    expect(anthropic({ max_tokens: "50", stop: "END", effort: "high", thinking: "adaptive", user_id: "u-1" }).fields).toEqual({
       max_tokens: 50,
       stop_sequences: ["END"],
       output_config: { effort: "high" },
@@ -94,8 +96,15 @@ describe("params of the Anthropic provider", () => {
   });
 
   it("have a default for max_tokens, which leaves room for a thinking budget", () => {
-    expect(anthropic({})).toEqual({ max_tokens: 1_000 });
-    expect(anthropic({ thinking_budget_tokens: "2048" })).toMatchObject({ max_tokens: 3_048 });
+    expect(anthropic({}).fields).toEqual({ max_tokens: 1_000 });
+    expect(anthropic({ thinking_budget_tokens: "2048" }).fields).toMatchObject({ max_tokens: 3_048 });
+  });
+
+  it("keep both of what two params say of one object", () => {
+    expect(anthropic({ reasoning_effort: "low", output_schema: '{"type":"object"}' }).fields.output_config).toEqual({
+      effort: "low",
+      format: { type: "json_schema", schema: { type: "object" } },
+    });
   });
 
   it.each(["temperature", "top_p", "top_k"])("refuse %s, which the provider's API no longer takes", (name) => {
@@ -107,7 +116,42 @@ describe("params of the Anthropic provider", () => {
   it("refuse what contradicts itself", () => {
     expect(thrown(() => anthropic({ thinking: "disabled", thinking_budget_tokens: "2048" }))).toEqual(refusal("params.thinking"));
     expect(thrown(() => anthropic({ max_tokens: "2048", thinking_budget_tokens: "2048" }))).toEqual(refusal("params.max_tokens"));
+    expect(thrown(() => anthropic({ effort: "low", reasoning_effort: "low" }))).toEqual(refusal("params.effort"));
+    expect(thrown(() => anthropic({ thinking: "disabled", thinking_prefix_mismatch: "drop_block" }))).toEqual(
+      refusal("params.thinking_prefix_mismatch"),
+    );
     expect(thrown(() => anthropic({ thinking_budget_tokens: "10" }))).toEqual(refusal("params.thinking_budget_tokens"));
     expect(thrown(() => anthropic({ seed: "1" }))).toEqual(refusal("params.seed"));
+  });
+});
+
+describe("output_schema", () => {
+  const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
+  const output_schema = JSON.stringify(schema);
+
+  it("is the answer's JSON Schema with every provider", () => {
+    expect(openAi({ output_schema })).toEqual({
+      response_format: { type: "json_schema", json_schema: { name: "output", schema, strict: true } },
+    });
+    expect(readParams({ output_schema, verbosity: "low" }, RESPONSES_PARAMS)).toEqual({
+      text: { format: { type: "json_schema", name: "output", schema, strict: true }, verbosity: "low" },
+    });
+    expect(anthropic({ output_schema }).fields.output_config).toEqual({ format: { type: "json_schema", schema } });
+    expect(readGoogleParams({ output_schema, reasoning_effort: "low" })).toEqual({
+      generationConfig: { responseMimeType: "application/json", responseJsonSchema: schema, thinkingConfig: { thinkingLevel: "low" } },
+    });
+  });
+
+  it.each(["", "{", "[]", '{"type":"array"}'])("is refused as %j", (text) => {
+    expect(thrown(() => openAi({ output_schema: text }))).toEqual(refusal("params.output_schema"));
+    expect(thrown(() => readGoogleParams({ output_schema: text }))).toEqual(refusal("params.output_schema"));
+  });
+});
+
+describe("params of the Google provider", () => {
+  it("name all that are known when one is not", () => {
+    const error = thrown(() => readGoogleParams({ thinking: "1" }));
+    expect(error).toEqual(refusal("params.thinking"));
+    expect((error as Error).message).toContain("thinking_budget_tokens");
   });
 });

@@ -13,18 +13,38 @@ export type ParamReader<Options> = (value: string, field: string) => Partial<Opt
 /** The params that a provider knows. */
 export type ParamTable<Options> = Readonly<Record<string, ParamReader<Options>>>;
 
-/** The typed options of `params`. Throws INVALID_ARGUMENT naming `params.<name>`. */
+/** The typed options of `params`. Throws INVALID_ARGUMENT naming `params.<name>`; `alsoKnown` are the names that another table reads. */
 export function readParams<Options extends object>(
   params: Readonly<Record<string, string>> | undefined,
   table: ParamTable<Options>,
+  alsoKnown: readonly string[] = [],
 ): Partial<Options> {
   const options: Partial<Options> = {};
   for (const [name, value] of Object.entries(params ?? {})) {
     const field = paramField(name);
-    if (!Object.hasOwn(table, name)) throw invalidArgument(field, `is not known; known are ${Object.keys(table).join(", ")}`);
-    Object.assign(options, table[name]!(value, field));
+    if (!Object.hasOwn(table, name)) {
+      throw invalidArgument(field, `is not known; known are ${[...Object.keys(table), ...alsoKnown].join(", ")}`);
+    }
+    addOptions(options, table[name]!(value, field));
   }
   return options;
+}
+
+/** Several params may speak of one object of the request, such as Anthropic's `output_config`: each adds its own fields. */
+function addOptions(options: object, more: object): void {
+  for (const [key, value] of Object.entries(more)) {
+    const known: unknown = Reflect.get(options, key);
+    Reflect.set(options, key, isFieldset(known) && isFieldset(value) ? { ...known, ...value } : value);
+  }
+}
+
+function isFieldset(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Throws INVALID_ARGUMENT where two params are given that say the same thing. */
+export function refuseBoth(params: Readonly<Record<string, string>> | undefined, one: string, other: string): void {
+  if (params?.[one] !== undefined && params[other] !== undefined) throw invalidArgument(`params.${one}`, `goes without params.${other}`);
 }
 
 /** What an error calls a param: a name that could be anything is not repeated. */
@@ -87,7 +107,7 @@ function stringList(value: string): string[] | undefined {
 }
 
 /** A JSON object. */
-export function readObject(value: string, field: string): Readonly<Record<string, unknown>> {
+export function readObject(value: string, field: string): Record<string, unknown> {
   try {
     const parsed: unknown = JSON.parse(value);
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>;
@@ -96,3 +116,21 @@ export function readObject(value: string, field: string): Readonly<Record<string
   }
   throw invalidArgument(field, "must be a JSON object");
 }
+
+/** The effort of a model's reasoning, in the words that the providers share; each takes some of them. */
+export function readEffort(value: string, field: string): "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" {
+  return readWord(value, field, ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const);
+}
+
+/**
+ * The JSON Schema that the answer's text is to follow: the param `output_schema` of every provider. Its dialect is the provider's; all of them
+ * want an object at the top.
+ */
+export function readOutputSchema(value: string, field: string): Record<string, unknown> {
+  const schema = readObject(value, field);
+  if (schema["type"] !== "object") throw invalidArgument(field, 'must be a JSON Schema whose "type" is "object"');
+  return schema;
+}
+
+/** The name of the schema where a provider wants one. */
+export const OUTPUT_SCHEMA_NAME = "output";

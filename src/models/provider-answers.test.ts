@@ -2,11 +2,15 @@
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
-import { messageText } from "../spi/index.ts";
-import type { ModelProtocol } from "../testing/model-rules.ts";
+import { messageText, type ModelProvider } from "../spi/index.ts";
+import type { StreamStep } from "../testing/model-server.ts";
+import { MODEL_PROTOCOLS, type ModelProtocol } from "../testing/model-rules.ts";
 import { SeededRandom } from "../testing/ports.ts";
 import { RecordingClock } from "../testing/recording-clock.ts";
-import { openAiChunk, replyText, sse } from "../testing/model-streams.ts";
+import { googleChunk } from "../testing/model-streams-google.ts";
+import { responsesEvent } from "../testing/model-streams-responses.ts";
+import { replyText } from "../testing/model-answers.ts";
+import { openAiChunk, sse } from "../testing/model-streams.ts";
 import {
   everythingOf,
   FIXTURE_KEY,
@@ -18,15 +22,49 @@ import {
 } from "../testing/provider-fixture.ts";
 import { collectCompletion } from "../testing/recording-sink.ts";
 import { createAnthropicProvider } from "./anthropic.ts";
+import { createGoogleProvider, type GoogleProviderOptions } from "./google.ts";
 import type { ProviderLimits } from "./limits.ts";
 import { createOpenAiProvider } from "./openai.ts";
 
 const MAKE: Readonly<Record<ModelProtocol, MakeProvider<Partial<ProviderLimits>>>> = {
   openai: ({ server, ...options }) => createOpenAiProvider({ baseUrl: server.openAiBaseUrl, ...options }),
+  responses: ({ server, ...options }) => createOpenAiProvider({ baseUrl: server.openAiBaseUrl, api: "responses", ...options }),
   anthropic: ({ server, ...options }) => createAnthropicProvider({ baseUrl: server.anthropicBaseUrl, ...options }),
+  google: ({ server, ...options }) => createGoogleProvider({ baseUrl: server.googleBaseUrl, ...options }),
 };
 
-describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protocol) => {
+/** The providers' own names and words. */
+const NAMES: Readonly<Record<ModelProtocol, string>> = { openai: "openai", responses: "openai", anthropic: "anthropic", google: "google" };
+const STOP_WORDS: Readonly<Record<ModelProtocol, string>> = {
+  openai: "stop",
+  responses: "completed",
+  anthropic: "end_turn",
+  google: "STOP",
+};
+/** A piece of text that is no text. */
+const WRONG_TYPES: Readonly<Record<ModelProtocol, StreamStep>> = {
+  openai: openAiChunk({ content: { text: "no string" } }),
+  responses: responsesEvent("response.output_text.delta", { output_index: 0, delta: 5 }),
+  anthropic: sse({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: 5 } }, "content_block_delta"),
+  google: googleChunk([{ text: 5 }]),
+};
+/** How the provider says in its stream that it failed. */
+const FAILURES: Readonly<Record<ModelProtocol, StreamStep>> = {
+  openai: sse({ type: "error", error: { type: "overloaded_error", message: PROVIDER_TEXT } }, "error"),
+  responses: responsesEvent("response.failed", { response: { error: { code: "overloaded_error", message: PROVIDER_TEXT } } }),
+  anthropic: sse({ type: "error", error: { type: "overloaded_error", message: PROVIDER_TEXT } }, "error"),
+  google: sse({ error: { code: 503, status: "OVERLOADED_ERROR", message: PROVIDER_TEXT } }),
+};
+
+/** Providers that would call the vendor's own address. */
+const MAKE_AT_VENDOR: Readonly<Record<ModelProtocol, (options: GoogleProviderOptions) => ModelProvider>> = {
+  openai: (options) => createOpenAiProvider({ ...options, api: "chat" }),
+  responses: createOpenAiProvider,
+  anthropic: createAnthropicProvider,
+  google: createGoogleProvider,
+};
+
+describe.each<ModelProtocol>(MODEL_PROTOCOLS)("the %s provider", (protocol) => {
   let fixture: ProviderFixture<Partial<ProviderLimits>>;
   beforeEach(async () => {
     fixture = await ProviderFixture.start(protocol, MAKE[protocol]);
@@ -42,7 +80,7 @@ describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protoc
       expect(response.message.parts).toHaveLength(1);
       expect(messageText(response.message)).toBe("Hello you");
       expect(response.usage).toMatchObject({ model: "scripted", inputTokens: 7n, outputTokens: 3n, reasoningTokens: 0n });
-      expect(facts).toMatchObject({ stopReason: protocol === "openai" ? "stop" : "end_turn", attempts: 1, cachedInputTokens: 0 });
+      expect(facts).toMatchObject({ stopReason: STOP_WORDS[protocol], attempts: 1, cachedInputTokens: 0 });
       expect(facts.latencyMs).toBeGreaterThanOrEqual(0);
     });
 
@@ -67,10 +105,13 @@ describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protoc
       expect(deltas.get(0)?.every((delta) => delta.isWellFormed())).toBe(true);
     });
 
-    it("sends the key as a bearer token and the same bytes every time", async () => {
+    it("sends the key in its header and the same bytes every time", async () => {
       await fixture.complete({});
       await fixture.complete({});
-      expect(fixture.server.requests[0]?.headers.authorization).toBe(`Bearer ${FIXTURE_KEY}`);
+      const { headers } = fixture.server.requests[0] ?? {};
+      expect(protocol === "google" ? headers?.["x-goog-api-key"] : headers?.authorization).toBe(
+        protocol === "google" ? FIXTURE_KEY : `Bearer ${FIXTURE_KEY}`,
+      );
       expect(fixture.server.requests[1]?.body).toEqual(fixture.server.requests[0]?.body);
     });
   });
@@ -90,17 +131,12 @@ describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protoc
     });
 
     it("is an error when a field has another type than the protocol says", async () => {
-      const wrong =
-        protocol === "openai"
-          ? openAiChunk({ content: { text: "no string" } })
-          : sse({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: 5 } }, "content_block_delta");
-      fixture.server.script({ kind: "stream", steps: [...fixture.opening("a"), wrong, ...fixture.ending()] });
+      fixture.server.script({ kind: "stream", steps: [...fixture.opening("a"), WRONG_TYPES[protocol], ...fixture.ending()] });
       expect(await fixture.failure({})).toMatchObject({ code: "unavailable", details: { fault: "malformed" } });
     });
 
     it("is an error when the provider says in its stream that it failed", async () => {
-      const failed = sse({ type: "error", error: { type: "overloaded_error", message: PROVIDER_TEXT } }, "error");
-      fixture.server.script({ kind: "stream", steps: [...fixture.opening("a"), failed] });
+      fixture.server.script({ kind: "stream", steps: [...fixture.opening("a"), FAILURES[protocol]] });
       const error = await fixture.failure({});
       expect(error).toMatchObject({ code: "unavailable", details: { fault: "stream-error", reason: "overloaded_error" } });
       expectNothingOf(error, [PROVIDER_TEXT, "8812"]);
@@ -135,7 +171,7 @@ describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protoc
       fixture.server.script(...Array.from({ length: 4 }, () => fixture.status(code, { "x-request-id": "req_42", "request-id": "req_42" })));
       const error = await fixture.failure({});
       expect(error.code).toBe(expected);
-      expect(error.details).toMatchObject({ provider: protocol, status: code, requestId: "req_42", reason: "some_error" });
+      expect(error.details).toMatchObject({ provider: NAMES[protocol], status: code, requestId: "req_42", reason: "some_error" });
       expectNothingOf(error, [FIXTURE_KEY, PROVIDER_TEXT, "8812", "127.0.0.1", fixture.server.anthropicBaseUrl]);
     });
 
@@ -161,9 +197,7 @@ describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protoc
   describe("options", () => {
     const options = { clock: new RecordingClock(), random: new SeededRandom(1) };
     const make = (change: { readonly apiKey?: string; readonly baseUrl?: string; readonly limits?: Partial<ProviderLimits> }) =>
-      protocol === "openai"
-        ? createOpenAiProvider({ apiKey: FIXTURE_KEY, ...options, ...change })
-        : createAnthropicProvider({ apiKey: FIXTURE_KEY, ...options, ...change });
+      MAKE_AT_VENDOR[protocol]({ apiKey: FIXTURE_KEY, ...options, ...change });
 
     it.each(["", "with space", `${FIXTURE_KEY}\n`, "schlüssel"])("refuse the key %j without repeating it", (apiKey) => {
       const error = catchError(() => make({ apiKey }));

@@ -12,12 +12,19 @@ const RETRYABLE_4XX: ReadonlySet<number> = new Set([408, 409, 429]);
 const FINAL_REASONS: ReadonlySet<string> = new Set([
   "invalid_request_error",
   "context_length_exceeded",
+  "invalid_prompt",
   "authentication_error",
   "permission_error",
   "billing_error",
   "insufficient_quota",
   "not_found_error",
   "request_too_large",
+  "invalid_argument",
+  "failed_precondition",
+  "prompt_blocked",
+  "unauthenticated",
+  "permission_denied",
+  "not_found",
 ]);
 
 /** Whether the same request may be answered when it is made again. */

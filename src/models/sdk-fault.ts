@@ -49,7 +49,8 @@ function faultOfApiError(error: SdkApiError, nowMs: number): ProviderFault {
   };
 }
 
-function causesOf(error: unknown): unknown[] {
+/** An error and its causes, the outermost first. */
+export function causesOf(error: unknown): unknown[] {
   const causes: unknown[] = [];
   // A chain of causes can be a ring; no honest one is this long.
   for (let cause = error; cause instanceof Error && causes.length < 16; cause = cause.cause) causes.push(cause);
@@ -57,7 +58,7 @@ function causesOf(error: unknown): unknown[] {
 }
 
 /** The system's error code, such as ECONNREFUSED, of the innermost cause that has one. */
-function systemCodeOf(error: Error): string | undefined {
+export function systemCodeOf(error: Error): string | undefined {
   for (const cause of causesOf(error).reverse()) {
     const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
     if (typeof code === "string" && /^[A-Z][A-Z0-9_]{0,63}$/.test(code)) return code;

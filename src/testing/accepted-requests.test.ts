@@ -11,19 +11,23 @@ import { inputHash } from "../canon/index.ts";
 import { EventSchema, MessageSchema, ToolResultSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
 import { Conversation } from "../harnesses/index.ts";
 import { anthropicRequestBody } from "../models/anthropic-request.ts";
+import { googleRequest } from "../models/google-request.ts";
 import { openAiRequestBody } from "../models/openai-request.ts";
-import { EventKind, textMessage } from "../spi/index.ts";
-import { refusalOf } from "./model-rules.ts";
+import { responsesRequestBody } from "../models/responses-request.ts";
+import { EventKind, textMessage, type ModelRequest } from "../spi/index.ts";
+import { MODEL_PROTOCOLS, refusalOf, type ModelProtocol } from "./model-rules.ts";
 import { testDigest } from "./ports.ts";
 
 type Parts = NonNullable<NonNullable<Parameters<typeof create<typeof MessageSchema>>[1]>["parts"]>;
 type PartInit = Parts[number];
 
 const encode = (text: string) => new TextEncoder().encode(text);
-const callId = fc.constantFrom("a", "b", "c.1:0", "");
+const callId = fc.constantFrom("a", "b", "c.1:0", "", `${"x".repeat(80)}1`, `${"x".repeat(80)}2`);
 const words = fc.constantFrom("", " ", "hello", "  trailing ", "😀");
 const textPart = words.map((text): PartInit => ({ part: { case: "text", value: { text } } }));
-const callPart = callId.map((id): PartInit => ({ part: { case: "toolCall", value: { id, tool: "read", args: { n: 1 } } } }));
+const callPart = fc
+  .tuple(callId, fc.constantFrom("read", "files.read", ""))
+  .map(([id, tool]): PartInit => ({ part: { case: "toolCall", value: { id, tool, args: { n: 1 } } } }));
 const filePart = fc
   .constantFrom("image/png", "application/pdf", "text/plain", "video/mp4", "")
   .map((mime): PartInit => ({ part: { case: "file", value: { mime, source: { case: "bytes", value: encode("x") } } } }));
@@ -31,10 +35,22 @@ const resultPart = fc
   .tuple(callId, fc.boolean(), fc.array(fc.oneof(textPart, filePart), { maxLength: 2 }))
   .map(([id, isError, content]): PartInit => ({ part: { case: "toolResult", value: { id, isError, content } } }));
 const thinking = fc
-  .constantFrom('{"type":"thinking","thinking":"hm","signature":"S"}', '{"type":"redacted_thinking","data":"D"}', "not a block")
-  .chain((block) => fc.constantFrom("anthropic", "openai").map((provider) => ({ block, provider })))
-  .map(({ block, provider }): PartInit => ({
-    part: { case: "reasoning", value: { provider, opaque: { case: "opaqueBytes", value: encode(block) } } },
+  .tuple(
+    fc.constantFrom(
+      '{"type":"thinking","thinking":"hm","signature":"S"}',
+      '{"type":"redacted_thinking","data":"D"}',
+      '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"}',
+      '{"type":"message","id":"msg_1","phase":"commentary"}',
+      '{"text":"","thoughtSignature":"AAAA"}',
+      '{"text":"hm","thought":true,"thoughtSignature":"AAAA"}',
+      '{"thoughtSignature":"BBBB"}',
+      "not a block",
+    ),
+    fc.constantFrom("anthropic", "openai", "google"),
+    fc.constantFrom("m", "another"),
+  )
+  .map(([block, provider, modelId]): PartInit => ({
+    part: { case: "reasoning", value: { provider, modelId, opaque: { case: "opaqueBytes", value: encode(block) } } },
   }));
 const nothing = fc.constant<PartInit>({ part: { case: undefined } });
 
@@ -44,9 +60,19 @@ const inputMessage = messageOf(
   fc.constantFrom("user", "tool", "assistant", "system", "", "robot"),
   fc.oneof(textPart, resultPart, filePart, callPart, nothing),
 );
-/** Thinking comes first in what a model says. */
+/** Anthropic's thinking comes first in what a model says; other providers' comes anywhere. */
 const outputMessage = fc
-  .tuple(fc.array(thinking, { maxLength: 2 }), messageOf(fc.constantFrom("assistant", ""), fc.oneof(textPart, callPart)))
+  .tuple(
+    fc.array(thinking, { maxLength: 2 }),
+    messageOf(
+      fc.constantFrom("assistant", ""),
+      fc.oneof(
+        { weight: 3, arbitrary: textPart },
+        { weight: 3, arbitrary: callPart },
+        { weight: 1, arbitrary: thinking.filter(({ part }) => part?.case === "reasoning" && part.value.provider !== "anthropic") },
+      ),
+    ),
+  )
   .map(([first, rest]) =>
     create(MessageSchema, { role: rest.role, parts: [...create(MessageSchema, { parts: first }).parts, ...rest.parts] }),
   );
@@ -81,16 +107,22 @@ function requestFrom(events: readonly Event[]): readonly Message[] {
   return conversation.messages();
 }
 
+/** Each provider's body, with the options that want most of a history. */
+const BODIES: Readonly<Record<ModelProtocol, (request: ModelRequest) => object>> = {
+  openai: (request) => openAiRequestBody(request, { modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
+  responses: (request) => responsesRequestBody(request, { provider: "openai", modelPrefix: "" }),
+  anthropic: (request) =>
+    anthropicRequestBody({ ...request, params: { thinking_budget_tokens: "1024" } }, { modelPrefix: "", maxTokensDefault: 100 }),
+  google: (request) => googleRequest(request, { modelPrefix: "" }).body,
+};
+
 describe("the request from any prefix of any journal", () => {
-  it("is accepted by both providers, and can be hashed", () => {
+  it("is accepted by every provider, and can be hashed", () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 12 }), (journal) => {
         for (let length = 0; length <= journal.length; length++) {
           const request = { model: "m", messages: requestFrom(journal.slice(0, length)) };
-          const openAi = openAiRequestBody(request, { modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true });
-          expect(refusalOf("openai", structuredClone(openAi))).toBeUndefined();
-          const anthropic = anthropicRequestBody(request, { modelPrefix: "", maxTokensDefault: 100 });
-          expect(refusalOf("anthropic", structuredClone(anthropic))).toBeUndefined();
+          for (const protocol of MODEL_PROTOCOLS) expect(refusalOf(protocol, structuredClone(BODIES[protocol](request)))).toBeUndefined();
           inputHash(request, testDigest);
         }
       }),

@@ -1,6 +1,6 @@
 /**
- * A model provider on a real local socket. It speaks OpenAI's chat completions and Anthropic's messages, and does with each
- * request what its script says: answer, stream slowly, fail, fall silent, cut the connection.
+ * A model provider on a real local socket. It speaks OpenAI's chat completions and Responses, Anthropic's messages and Gemini's generateContent,
+ * and does with each request what its script says: answer, stream slowly, fail, fall silent, cut the connection.
  *
  * Invariants:
  * - Every request is counted and kept, its body byte for byte, before anything is answered.
@@ -12,7 +12,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { refusalOf, type ModelProtocol } from "./model-rules.ts";
-import { replyText } from "./model-streams.ts";
+import { replyText } from "./model-answers.ts";
 
 /** One step of a streamed answer. After the last step the answer ends as it should. */
 export type StreamStep =
@@ -71,6 +71,8 @@ export interface ModelServer extends AsyncDisposable {
   readonly openAiBaseUrl: string;
   /** The base URL for an Anthropic client. */
   readonly anthropicBaseUrl: string;
+  /** The base URL for a Google client. */
+  readonly googleBaseUrl: string;
   /** Every request so far, oldest first. */
   readonly requests: readonly RecordedModelRequest[];
   /** Adds replies to the script; each request takes one. */
@@ -116,6 +118,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
   return {
     openAiBaseUrl: `http://127.0.0.1:${port}/v1`,
     anthropicBaseUrl: `http://127.0.0.1:${port}`,
+    googleBaseUrl: `http://127.0.0.1:${port}`,
     requests,
     script: (...replies) => void script.push(...replies),
     request: (index) => {
@@ -133,7 +136,9 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
 function protocolOf(incoming: IncomingMessage): ModelProtocol | undefined {
   if (incoming.method !== "POST") return undefined;
   if (incoming.url === "/v1/chat/completions") return "openai";
+  if (incoming.url === "/v1/responses") return "responses";
   if (incoming.url === "/v1/messages") return "anthropic";
+  if (/^\/v1beta\/models\/[^/]+:streamGenerateContent\?alt=sse$/.test(incoming.url ?? "")) return "google";
   return undefined;
 }
 
@@ -152,9 +157,21 @@ async function record(incoming: IncomingMessage, protocol: ModelProtocol, ended:
   return { protocol, path: incoming.url ?? "", headers: incoming.headers, body, json, refusal, ended };
 }
 
+interface RefusalError {
+  readonly type: string;
+  readonly message: string;
+}
+
+const REFUSALS: Readonly<Record<ModelProtocol, (error: RefusalError) => object>> = {
+  openai: (error) => ({ error: { ...error, code: null, param: null } }),
+  responses: (error) => ({ error: { ...error, code: null, param: null } }),
+  anthropic: (error) => ({ type: "error", error }),
+  google: ({ message }) => ({ error: { code: 400, status: "INVALID_ARGUMENT", message } }),
+};
+
 function refusalReply(protocol: ModelProtocol, refusal: string): ModelReply {
   const error = { type: "invalid_request_error", message: refusal };
-  const body = protocol === "openai" ? { error: { ...error, code: null, param: null } } : { type: "error", error };
+  const body = REFUSALS[protocol](error);
   return { kind: "status", status: 400, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
 
@@ -209,11 +226,17 @@ async function playStream(
   return response.writableFinished ? "answered" : "client-closed";
 }
 
-/** The text of the last user message of a request, in either protocol. */
+/** The text of the last user message of a request, in any of the protocols. */
 export function lastUserText(json: unknown): string {
-  const messages = (json as { messages?: { role: string; content: unknown }[] }).messages ?? [];
-  const content = messages.findLast((message) => message.role === "user")?.content;
+  const { messages, input, contents } = json as Readonly<Record<string, readonly SaidMessage[] | undefined>>;
+  const last = (messages ?? input ?? contents ?? []).findLast((message) => message.role === "user");
+  const content = last?.content ?? last?.parts ?? "";
   if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  return content.map((part: { text?: string }) => part.text ?? "").join("");
+  return content.map((part) => part.text ?? "").join("");
+}
+
+interface SaidMessage {
+  readonly role?: string;
+  readonly content?: string | readonly { readonly text?: string }[];
+  readonly parts?: readonly { readonly text?: string }[];
 }

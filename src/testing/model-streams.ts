@@ -1,7 +1,6 @@
 /** Ready-made answers of the model server: what a provider sends for a text, for thinking, for tool calls, for an error. */
 
-import type { ModelReply, StreamStep } from "./model-server.ts";
-import type { ModelProtocol } from "./model-rules.ts";
+import type { StreamStep } from "./model-server.ts";
 
 /** One server-sent event. OpenAI names none; Anthropic names every one. */
 export function sse(data: unknown, event?: string): StreamStep {
@@ -17,14 +16,8 @@ export interface ScriptedUsage {
   readonly reasoningTokens?: number;
 }
 
-const USAGE: ScriptedUsage = { inputTokens: 7, outputTokens: 3 };
-
-/** A whole, ordinary answer with these pieces of text, one event each. */
-export function replyText(protocol: ModelProtocol, ...pieces: readonly string[]): ModelReply {
-  return protocol === "openai"
-    ? { kind: "stream", steps: [...openAiText(...pieces), ...openAiEnd()] }
-    : { kind: "stream", steps: [...anthropicStart(), ...anthropicText(0, ...pieces), ...anthropicEnd()] };
-}
+/** What an answer costs where a test does not say. */
+export const USAGE: ScriptedUsage = { inputTokens: 7, outputTokens: 3 };
 
 /** One chat completion chunk with this delta. */
 export function openAiChunk(delta: unknown, finishReason: string | null = null): StreamStep {

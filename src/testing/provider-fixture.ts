@@ -6,7 +6,7 @@ import type { Clock } from "../base/ports.ts";
 import { textMessage, type ModelProvider, type ModelRequest } from "../spi/index.ts";
 import type { ModelProtocol } from "./model-rules.ts";
 import { startModelServer, type ModelReply, type ModelServer, type StreamStep } from "./model-server.ts";
-import { anthropicEnd, anthropicStart, anthropicText, openAiEnd, openAiText, sse } from "./model-streams.ts";
+import { endingSteps, openingSteps } from "./model-answers.ts";
 import { RecordingClock } from "./recording-clock.ts";
 import { collectCompletion, type CollectedCompletion } from "./recording-sink.ts";
 
@@ -72,13 +72,12 @@ export class ProviderFixture<Limits extends object> implements AsyncDisposable {
 
   /** The steps of an answer up to these pieces of text. */
   opening(...pieces: readonly string[]): StreamStep[] {
-    return this.protocol === "openai" ? openAiText(...pieces) : [...anthropicStart(), ...anthropicText(0, ...pieces).slice(0, -1)];
+    return openingSteps(this.protocol, pieces);
   }
 
   /** The steps that end an answer which `opening` began. */
   ending(): StreamStep[] {
-    if (this.protocol === "openai") return openAiEnd();
-    return [sse({ type: "content_block_stop", index: 0 }, "content_block_stop"), ...anthropicEnd()];
+    return endingSteps(this.protocol);
   }
 
   /** An error status with the provider's text in its body. */
