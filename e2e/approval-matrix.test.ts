@@ -234,7 +234,7 @@ describe.each(PLACES)("a harness in %s", (place) => {
     });
 
     it("refuses a reference that is wrong", async () => {
-      const { client, tool } = await world(place);
+      const { client } = await world(place);
       const session = client.session(await parkedIn(client, calls));
       const [request] = await requestsOf(session);
       for (const wrong of [{ executionId: "other" }, { toolCallId: "other" }, { requestSeq: 1n }]) {
