@@ -2,3 +2,4 @@
 
 export * from "./function-tools.ts";
 export * from "./join-tools.ts";
+export * from "./mcp-tools.ts";
