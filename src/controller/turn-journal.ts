@@ -5,11 +5,13 @@
  * - Appends name the seq that they extend and the turn's fence, so a writer that lost its session writes nothing more (I6).
  * - Appends reach the store in the order of the calls, so a later record is never durable without the earlier ones (I7).
  * - After the first failure nothing more is written: every later call rejects with that failure.
+ * - A record that nobody waits for may linger: it is handed out, and goes to the store with what comes next or a moment later by itself.
  */
 
 import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
+import type { Clock, Timer } from "../base/ports.ts";
 import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt, Writer } from "../journal/index.ts";
 import { ComputeState, type ComputeRef } from "../spi/index.ts";
 import { appendedOrThrow } from "./outcome.ts";
@@ -31,6 +33,14 @@ export interface CommitOptions {
   readonly compute?: ComputeChange | undefined;
 }
 
+/**
+ * How long a record may linger. A harness in a process of its own answers within it, and what it was answered and what it does next are
+ * one commit, as they are for a harness in this process.
+ */
+const LINGER_MS = 1;
+/** How many records may linger. */
+const LINGERING_MAX = 16;
+
 /** Writes the records of one turn. */
 export class TurnJournal {
   readonly session: SessionUid;
@@ -43,6 +53,9 @@ export class TurnJournal {
   #fault: HoldfastError | undefined;
   /** What the row is to tell of the session's compute from the next append on. */
   #compute: ComputeChange | undefined;
+  #lingerClock: Clock | undefined;
+  #lingering: NewEvent[] = [];
+  #lingerTimer: Timer | undefined;
 
   constructor(store: JournalStore, position: TurnPosition, options: { readonly inFlightMax: number }) {
     this.#store = store;
@@ -60,7 +73,7 @@ export class TurnJournal {
 
   /** How far the turn has come, records on their way included. */
   get issuedSeq(): Seq {
-    return this.#issuedSeq;
+    return (this.#issuedSeq + this.#lingering.length) as Seq;
   }
 
   /** Why the turn can write no more; undefined while it can. */
@@ -71,6 +84,11 @@ export class TurnJournal {
   /** The session's row tells this of its compute from the turn's next append on: it costs no append of its own. */
   noteCompute(ref: ComputeRef): void {
     this.#compute = { ref, state: ComputeState.COMPUTE_LIVE };
+  }
+
+  /** From now on records that nobody waits for linger: the harness is elsewhere, and what it does next comes a moment later. */
+  linger(clock: Clock): void {
+    this.#lingerClock = clock;
   }
 
   /** Appends and resolves once the records are durable, with the seq of the last one. */
@@ -85,13 +103,20 @@ export class TurnJournal {
    */
   async issue(events: readonly NewEvent[], options: Pick<CommitOptions, "receipts"> = {}): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
-    const durable = this.#issue(events, options, { kind: "hold", fence: this.fence });
+    const lingers = this.#lingerClock !== undefined && options.receipts === undefined;
+    if (lingers) {
+      this.#lingering.push(...events);
+      this.#lingerTimer ??= this.#lingerClock?.after(LINGER_MS, () => void this.#send([], {}).catch(() => undefined));
+      if (this.#lingering.length < LINGERING_MAX) return;
+    }
+    const durable = this.#send(lingers ? [] : events, options);
     durable.catch(() => undefined);
     if (this.#inFlight.size > this.#inFlightMax) await durable;
   }
 
   /** Gives the lease back after a fault, best effort: whoever resumes the turn need not wait until it runs out. */
   async abandon(): Promise<void> {
+    this.#withLingering([]);
     await Promise.allSettled(this.#inFlight);
     try {
       await this.#store.append({ session: this.session, writer: { kind: "release", fence: this.fence }, events: [] });
@@ -103,10 +128,16 @@ export class TurnJournal {
   /** Refuses everything from now on with `fault`. */
   close(fault: HoldfastError): void {
     this.#fault ??= fault;
+    this.#withLingering([]);
   }
 
-  async #issue(events: readonly NewEvent[], options: CommitOptions, writer: Writer): Promise<Seq> {
+  #send(events: readonly NewEvent[], options: CommitOptions): Promise<Seq> {
+    return this.#issue(events, options, { kind: "hold", fence: this.fence });
+  }
+
+  async #issue(next: readonly NewEvent[], options: CommitOptions, writer: Writer): Promise<Seq> {
     if (this.#fault !== undefined) throw this.#fault;
+    const events = this.#withLingering(next);
     const expectedLastSeq = this.#issuedSeq;
     const lastSeq = (expectedLastSeq + events.length) as Seq;
     this.#issuedSeq = lastSeq;
@@ -120,6 +151,16 @@ export class TurnJournal {
     } finally {
       this.#inFlight.delete(durable);
     }
+  }
+
+  /** What lingers goes first. */
+  #withLingering(next: readonly NewEvent[]): readonly NewEvent[] {
+    this.#lingerTimer?.cancel();
+    this.#lingerTimer = undefined;
+    if (this.#lingering.length === 0) return next;
+    const events = [...this.#lingering, ...next];
+    this.#lingering = [];
+    return events;
   }
 
   async #append(request: AppendRequest, lastSeq: Seq): Promise<Seq> {

@@ -111,6 +111,8 @@ export class Turn implements RunningTurn {
       });
       this.#gate.pass();
       this.#noteCompute(compute);
+      // Compute is told of a harness that is elsewhere.
+      if (compute !== undefined) this.#journal.linger(this.#context.ports.clock);
       await harness.run(this.#harnessStart(), sink, { signal: this.#gate.signal });
     } catch (error) {
       return this.#harnessThrew(error, sink);

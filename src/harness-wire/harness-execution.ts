@@ -125,8 +125,8 @@ export class HarnessExecution {
       this.#threw(error);
     } finally {
       this.#isSilent = true;
-      this.#calls.close(new HoldfastError("failed_precondition", "turn: it has ended; a harness may act only while its run lasts"));
-      this.#history?.close(new HoldfastError("cancelled", "turn: it has ended"));
+      this.#calls.close(TURN_OVER);
+      this.#history?.close(TURN_OVER);
       this.#exchange.release();
     }
   }
@@ -187,6 +187,9 @@ export class HarnessExecution {
     }
   }
 }
+
+/** What calls get after their turn has ended. Every turn ends, and its stack would tell nothing: so there is one for all. */
+const TURN_OVER = new HoldfastError("failed_precondition", "turn: it has ended; a harness may act only while its run lasts");
 
 const IN_ORDER: WireError = { code: 0, description: "" };
 

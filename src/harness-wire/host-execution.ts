@@ -37,7 +37,8 @@ export class HostExecution implements HostExchange {
   readonly #effects: EffectRunner;
   readonly #refused = new RefusedEffects();
   readonly #parks: ApprovalParkedError[] = [];
-  readonly #tokens = new AbortController();
+  /** Made for the first token; most turns ask for none. */
+  #tokens: AbortController | undefined;
   #ordinal = 0;
   #tokenRequests = 0;
   #ending: Ending | undefined;
@@ -204,6 +205,7 @@ export class HostExecution implements HostExchange {
     const { mintToken } = this.#start.identity;
     const { tokenRequestsMax } = this.#context.limits;
     this.#tokenRequests += 1;
+    this.#tokens ??= new AbortController();
     try {
       if (mintToken === undefined) throw new HoldfastError("failed_precondition", "identity: this host mints no tokens");
       if (this.#tokenRequests > tokenRequestsMax) {
@@ -256,7 +258,7 @@ export class HostExecution implements HostExchange {
     this.#isOver = true;
     this.#timer?.cancel();
     this.#feed?.close();
-    this.#tokens.abort(new HoldfastError("cancelled", "identity: the execution is over"));
+    this.#tokens?.abort(new HoldfastError("cancelled", "identity: the execution is over"));
     this.#context.release();
     this.#effects.stop();
     if (error === undefined) this.#outcome.resolve();
