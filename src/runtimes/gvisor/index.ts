@@ -1,1 +1,5 @@
-export {};
+/** The gVisor runtime: an unmodified program in a runsc sandbox, with captures of its memory. */
+
+export { createGvisorRuntime } from "./gvisor-runtime.ts";
+export type { GvisorRuntimeOptions } from "./options.ts";
+export { whyNoGvisor } from "./probe.ts";

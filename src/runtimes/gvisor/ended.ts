@@ -1,0 +1,35 @@
+/** What becomes of a turn whose sandbox has gone. */
+
+import { HoldfastError } from "../../base/errors.ts";
+import type { Exit } from "./container.ts";
+
+/** A sandbox that was told to leave. */
+export function stoppedError(): HoldfastError {
+  return new HoldfastError("unavailable", "harness: its sandbox was stopped; an interrupted turn can be resumed");
+}
+
+/** A sandbox that left. */
+export function endedError(exit: Exit): HoldfastError {
+  return new HoldfastError("unavailable", `harness: its sandbox ${wordsOf(exit)}; an interrupted turn can be resumed`);
+}
+
+/** A sandbox that took too much. */
+export function tooMuchMemory(bytesMax: number): HoldfastError {
+  return new HoldfastError("resource_exhausted", `harness: its sandbox had more than its ${bytesMax} bytes of memory; it was ended`);
+}
+
+/** A sandbox that does not answer. */
+export function lateError(afterMs: number): HoldfastError {
+  return new HoldfastError("unavailable", `harness: its sandbox did not answer within ${afterMs} ms of its start; it was ended`);
+}
+
+/** An incarnation that is not here any more. */
+export function goneError(): HoldfastError {
+  return new HoldfastError("unavailable", "sandbox: it is gone; restore the session from its snapshot");
+}
+
+function wordsOf(exit: Exit): string {
+  if (exit.kind === "code") return `ended with exit code ${exit.code}`;
+  if (exit.signal === "SIGXCPU") return "used all the processor time that it may use (SIGXCPU)";
+  return `was ended by the signal ${exit.signal}`;
+}
