@@ -11,7 +11,8 @@ export type AskedEffect =
   | { readonly kind: "output"; readonly text: string }
   | { readonly kind: "tool"; readonly tool: string; readonly id: string }
   | { readonly kind: "report"; readonly id: string }
-  | { readonly kind: "usage" };
+  | { readonly kind: "usage" }
+  | { readonly kind: "baseline" };
 
 /** Where a run left its record. */
 export interface Divergence {

@@ -23,7 +23,7 @@ import {
   type IdentityRef,
 } from "../gen/agentsessions/v1/common_pb.ts";
 import type { EndState, NewEvent, RecordedSnapshot } from "../journal/index.ts";
-import { textMessage, type Message, type ModelRequest, type ToolCall, type ToolResult, type Usage } from "../spi/index.ts";
+import { baselineDetail, textMessage, type Message, type ModelRequest, type ToolCall, type ToolResult, type Usage } from "../spi/index.ts";
 import type { CancelReason, ExecInvocation } from "./contract.ts";
 
 /** The version of event bodies that this host writes. */
@@ -155,6 +155,12 @@ export function endEvent(
 /** LIFECYCLE CANCEL: why a turn was cancelled. */
 export function cancelEvent(stamp: EventStamp, reason: CancelReason, actor: IdentityRef | undefined): NewEvent {
   const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_CANCEL, detail: reason });
+  return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
+}
+
+/** LIFECYCLE BASELINE: what a model is sent from here on begins anew; the account of how is the harness's own. */
+export function baselineEvent(stamp: EventStamp, account: string, actor: IdentityRef | undefined): NewEvent {
+  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_BASELINE, detail: baselineDetail(account) });
   return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
 }
 

@@ -12,7 +12,17 @@ import type { ExecutionId, Seq } from "../base/ids.ts";
 import { executionIdOf, seqOf } from "../base/ids.ts";
 import { EventKind, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
 import { endStateOf, type EndState } from "../journal/index.ts";
-import type { ApprovalResult, EventError, ExecutionStart, Message, ModelCall, ToolCall, ToolResult, Usage } from "../spi/index.ts";
+import {
+  baselineAccount,
+  type ApprovalResult,
+  type EventError,
+  type ExecutionStart,
+  type Message,
+  type ModelCall,
+  type ToolCall,
+  type ToolResult,
+  type Usage,
+} from "../spi/index.ts";
 
 /** One recorded effect. */
 export type RecordedEffect =
@@ -26,7 +36,8 @@ export type RecordedEffect =
   | { readonly kind: "output"; readonly seq: Seq; readonly message: Message }
   | RecordedToolCall
   | { readonly kind: "report"; readonly seq: Seq; readonly result: ToolResult }
-  | { readonly kind: "usage"; readonly seq: Seq; readonly usage: Usage };
+  | { readonly kind: "usage"; readonly seq: Seq; readonly usage: Usage }
+  | { readonly kind: "baseline"; readonly seq: Seq; readonly account: string };
 
 /** A call that the host ran, or was to run. */
 export interface RecordedToolCall {
@@ -146,6 +157,11 @@ class EffectReader {
       case "usage":
         this.#effects.push({ kind: "usage", seq, usage: body.value });
         return;
+      case "lifecycle": {
+        const account = baselineAccount(event);
+        if (account !== undefined) this.#effects.push({ kind: "baseline", seq, account });
+        return;
+      }
       default:
         return;
     }

@@ -38,7 +38,16 @@ import {
   type Usage,
 } from "../spi/index.ts";
 import type { DeltaHub } from "./deltas.ts";
-import { errorEvent, modelCallEvent, outputEvent, textOutputEvent, toolResultEvent, usageEvent, type EventStamp } from "./events.ts";
+import {
+  baselineEvent,
+  errorEvent,
+  modelCallEvent,
+  outputEvent,
+  textOutputEvent,
+  toolResultEvent,
+  usageEvent,
+  type EventStamp,
+} from "./events.ts";
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
@@ -165,6 +174,17 @@ export class TurnSink implements EventSink {
       const event = usageEvent(this.#stamp, usage, this.#context.principal);
       const { body } = event.event;
       if (body.case === "usage" && this.#context.tape.usage(body.value)) return;
+      await this.#issue(event);
+    });
+  }
+
+  baseline(account: string, options: CallOptions = {}): Promise<void> {
+    return this.#run(async () => {
+      this.#enter(options);
+      if (!account.isWellFormed()) throw invalidArgument("baseline", "must have no lone surrogates");
+      const event = baselineEvent(this.#stamp, account, this.#context.principal);
+      refuseOversize("baseline", event);
+      if (this.#context.tape.baseline(account)) return;
       await this.#issue(event);
     });
   }

@@ -145,6 +145,14 @@ export class Tape {
     return effect !== undefined;
   }
 
+  /** Whether this baseline is recorded here; false where the tape has ended. */
+  baseline(account: string): boolean {
+    const asked: AskedEffect = { kind: "baseline" };
+    const effect = this.#take("baseline", asked);
+    if (effect !== undefined && effect.account !== account) throw this.#diverge(effect, asked, "the baseline differs");
+    return effect !== undefined;
+  }
+
   /** The harness has ended. Throws when recorded effects were not asked for. */
   finish(): void {
     if (this.#divergence !== undefined) throw this.#divergence;
@@ -215,6 +223,7 @@ const WORDS: Readonly<Record<RecordedEffect["kind"], string>> = {
   tool: "a tool call",
   report: "a tool result",
   usage: "usage",
+  baseline: "a baseline",
 };
 
 function wordOf(kind: RecordedEffect["kind"]): string {

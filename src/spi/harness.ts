@@ -101,4 +101,10 @@ export interface EventSink {
   report(result: ToolResult, options?: CallOptions): Promise<void>;
   /** Records accounting as given; pass the usage that `model` returned. */
   usage(usage: Usage, options?: CallOptions): Promise<void>;
+  /**
+   * Records that the harness sends models another beginning of the conversation from here on, as LIFECYCLE BASELINE: `account` is
+   * the harness's own, by which its later turns build the same beginning (`baselineAccount` reads it). What it replaces stays in the
+   * journal. Absent where the harness does not run in the host's own process.
+   */
+  baseline?(account: string, options?: CallOptions): Promise<void>;
 }

@@ -4,6 +4,7 @@
  */
 
 export * from "./authorizer.ts";
+export * from "./baseline.ts";
 export * from "./blob.ts";
 export * from "./catalog.ts";
 export * from "./faults.ts";
