@@ -337,9 +337,11 @@ function nextSeqOf(journal: Pen): Seq {
 }
 
 function encodedFacts(facts: ModelFacts): Uint8Array {
-  const message = create(ModelFactsSchema, { stopReason: facts.stopReason ?? "", attempts: facts.attempts ?? 0 });
+  const { stopReason = "", attempts = 0, model = "", provider = "" } = facts;
+  const message = create(ModelFactsSchema, { stopReason, attempts, model, provider });
   if (facts.cachedInputTokens !== undefined) message.cachedInputTokens = BigInt(facts.cachedInputTokens);
   if (facts.cacheWriteTokens !== undefined) message.cacheWriteTokens = BigInt(facts.cacheWriteTokens);
   if (facts.latencyMs !== undefined) message.latencyMs = BigInt(Math.max(0, Math.round(facts.latencyMs)));
+  if (facts.costNanoDollars !== undefined) message.costNanoDollars = BigInt(facts.costNanoDollars);
   return toBinary(ModelFactsSchema, message);
 }

@@ -1,7 +1,7 @@
 /** Which provider serves a model: a table of exact names and prefixes. */
 
-import { invalidArgument } from "../base/errors.ts";
 import type { ModelCatalog, ModelProvider } from "../spi/index.ts";
+import { createMatchTable } from "./match-table.ts";
 
 /** One line of the table. */
 export interface ModelRoute {
@@ -22,22 +22,7 @@ export interface ModelCatalogOptions {
  * Throws INVALID_ARGUMENT for an empty match, a match that is there twice, and a `*` elsewhere than at the end.
  */
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
-  const exact = new Map<string, ModelProvider>();
-  const prefixes = new Map<string, ModelProvider>();
-  for (const { match, provider } of options.routes) {
-    const isPrefix = match.endsWith("*");
-    const name = isPrefix ? match.slice(0, -1) : match;
-    if (name === "" || name.includes("*")) throw invalidArgument("routes.match", "must be a model's id, or a prefix followed by *");
-    const table = isPrefix ? prefixes : exact;
-    if (table.has(name)) throw invalidArgument("routes.match", "must be there once only");
-    table.set(name, provider);
-  }
-  const longestFirst = [...prefixes].sort(([a], [b]) => b.length - a.length);
-  return {
-    providerOf: (model) => {
-      if (model === "") return undefined;
-      const byPrefix = () => longestFirst.find(([prefix]) => model.startsWith(prefix))?.[1];
-      return exact.get(model) ?? byPrefix() ?? options.fallback;
-    },
-  };
+  const entries = options.routes.map(({ match, provider }) => ({ match, value: provider }));
+  const providerOf = createMatchTable(entries, "routes.match");
+  return { providerOf: (model) => providerOf(model) ?? (model === "" ? undefined : options.fallback) };
 }

@@ -8,7 +8,7 @@
 
 import { textMessage, messageText, type ModelChunk, type ModelProvider, type ModelRequest } from "../spi/index.ts";
 import { abortErrorOf } from "./fault.ts";
-import { usageOf } from "./usage.ts";
+import { usageOf, wordCounts } from "./usage.ts";
 
 /** Pieces at most, so that a stream is one. */
 const PIECES_MAX = 3;
@@ -26,9 +26,7 @@ async function* complete(request: ModelRequest, { signal }: { readonly signal: A
     yield { kind: "text", partIndex: 0, text };
   }
   if (signal.aborted) throw abortErrorOf(signal);
-  let inputTokens = 0;
-  for (const message of request.messages) inputTokens += countWords(messageText(message));
-  const usage = usageOf(request.model, { inputTokens, outputTokens: countWords(answer), reasoningTokens: 0 });
+  const usage = usageOf(request.model, wordCounts(request, answer));
   yield { kind: "completed", response: { message: textMessage("assistant", answer), usage }, facts: { stopReason: "stop", attempts: 1 } };
 }
 
@@ -44,8 +42,4 @@ function piecesOf(text: string): string[] {
     start = end;
   }
   return pieces;
-}
-
-function countWords(text: string): number {
-  return text.match(/\S+/g)?.length ?? 0;
 }

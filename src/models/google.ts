@@ -46,7 +46,7 @@ export function createGoogleProvider(options: GoogleProviderOptions): ModelProvi
       const headers = { "content-type": "application/json", "x-goog-api-key": apiKey };
       const response = await fetch(url, { method: "POST", headers, body: text, signal: attempt.signal });
       if (!response.ok) throw new ProviderFaultError(await statusFault(response, clock.nowMs()));
-      return jsonEvents(response.body ?? malformed());
+      return untilAborted(jsonEvents(response.body ?? malformed()), attempt.signal);
     };
     yield* runCompletion({
       provider: GOOGLE,
@@ -63,6 +63,15 @@ export function createGoogleProvider(options: GoogleProviderOptions): ModelProvi
   return { name: GOOGLE, complete };
 }
 
+/** An aborted stream ends without an error, as those of the vendors' clients do: an answer that is whole already is kept. */
+async function* untilAborted(events: AsyncIterable<unknown>, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
+  try {
+    yield* events;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
 /** A model's place in the path: `models/` unless the id names a collection itself. A segment never leads elsewhere. */
 function pathOf(model: string): string {
   const segments = model.includes("/") ? model.split("/") : ["models", model];
@@ -75,6 +84,7 @@ async function statusFault(response: Response, nowMs: number): Promise<ProviderF
     kind: "status",
     status: response.status,
     retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), nowMs) ?? error.retryAfterMs,
+    retryForbidden: response.headers.get("x-should-retry") === "false",
     requestId: requestIdWord(response.headers.get("x-request-id")),
     reason: error.reason,
   };

@@ -8,3 +8,8 @@ export { PROVIDER_LIMITS, type ProviderLimits } from "./limits.ts";
 export { createOpenAiProvider, type OpenAiApi, type OpenAiProviderOptions } from "./openai.ts";
 export type { MaxTokensField } from "./openai-params.ts";
 export type { RemoteProviderOptions } from "./provider-options.ts";
+export type { MatchEntry } from "./match-table.ts";
+export { checkPrice, type ModelPrice } from "./prices.ts";
+export { createServedModels, FALLBACK_PARAM, type ServingOptions } from "./serving.ts";
+export { parseScript, type Script, type ScriptCall, type ScriptEntry, type ScriptMatch } from "./script.ts";
+export { createScriptedModel } from "./scripted.ts";

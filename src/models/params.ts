@@ -96,6 +96,13 @@ export function readStop(value: string, field: string): string[] {
   return stops;
 }
 
+/** Names: a JSON array of strings, or else one name as it stands. */
+export function readNames(value: string, field: string): string[] {
+  const names = stringList(value) ?? [value];
+  if (names.includes("")) throw invalidArgument(field, "must be one name or a JSON array of them, none of them empty");
+  return names;
+}
+
 function stringList(value: string): string[] | undefined {
   if (!value.startsWith("[")) return undefined;
   try {

@@ -4,7 +4,7 @@ import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
 import { messageText } from "../spi/index.ts";
-import type { ModelProtocol } from "../testing/model-rules.ts";
+import { MODEL_PROTOCOLS, type ModelProtocol } from "../testing/model-rules.ts";
 import type { StreamStep } from "../testing/model-server.ts";
 import { replyText } from "../testing/model-answers.ts";
 import { sse } from "../testing/model-streams.ts";
@@ -12,15 +12,18 @@ import { HELLO, neverAborted, ProviderFixture, type MakeProvider } from "../test
 import { WatchedClock } from "../testing/recording-clock.ts";
 import { collectCompletion } from "../testing/recording-sink.ts";
 import { createAnthropicProvider } from "./anthropic.ts";
+import { createGoogleProvider } from "./google.ts";
 import type { ProviderLimits } from "./limits.ts";
 import { createOpenAiProvider } from "./openai.ts";
 
 const MAKE: Readonly<Record<ModelProtocol, MakeProvider<Partial<ProviderLimits>>>> = {
   openai: ({ server, ...options }) => createOpenAiProvider({ baseUrl: server.openAiBaseUrl, ...options }),
+  responses: ({ server, ...options }) => createOpenAiProvider({ baseUrl: server.openAiBaseUrl, api: "responses", ...options }),
   anthropic: ({ server, ...options }) => createAnthropicProvider({ baseUrl: server.anthropicBaseUrl, ...options }),
+  google: ({ server, ...options }) => createGoogleProvider({ baseUrl: server.googleBaseUrl, ...options }),
 };
 
-describe.each<ModelProtocol>(["openai", "anthropic"])("the %s provider", (protocol) => {
+describe.each<ModelProtocol>(MODEL_PROTOCOLS)("the %s provider", (protocol) => {
   let fixture: ProviderFixture<Partial<ProviderLimits>>;
   beforeEach(async () => {
     fixture = await ProviderFixture.start(protocol, MAKE[protocol]);

@@ -2,6 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { UsageSchema, type Usage } from "../gen/agentsessions/v1/common_pb.ts";
+import { messageText, type ModelRequest } from "../spi/index.ts";
 
 /** A provider's word for why it stopped, cut where it is no word any more. */
 export function stopWord(reason: string): string {
@@ -23,4 +24,18 @@ export function usageOf(model: string, counts: TokenCounts): Usage {
     outputTokens: BigInt(counts.outputTokens),
     reasoningTokens: BigInt(counts.reasoningTokens),
   });
+}
+
+/**
+ * What a completion without a provider is said to cost: its words, a word being a run of characters that are not white space. Equal
+ * requests cost the same on every host.
+ */
+export function wordCounts(request: ModelRequest, answer: string): TokenCounts {
+  let inputTokens = 0;
+  for (const message of request.messages) inputTokens += countWords(messageText(message));
+  return { inputTokens, outputTokens: countWords(answer), reasoningTokens: 0 };
+}
+
+function countWords(text: string): number {
+  return text.match(/\S+/g)?.length ?? 0;
 }

@@ -34,6 +34,12 @@ export interface ModelFacts {
   readonly latencyMs?: number | undefined;
   /** How many requests it took, safe retries included. */
   readonly attempts?: number | undefined;
+  /** The id of the model that answered: another than the request's where a fallback answered. */
+  readonly model?: string | undefined;
+  /** The name of the provider that answered. */
+  readonly provider?: string | undefined;
+  /** What the call cost by the host's price table, in billionths of a US dollar, rounded up; absent without a price. */
+  readonly costNanoDollars?: number | undefined;
 }
 
 /** One item of a completion as it arrives. Exactly one `completed` comes, and it comes last. */

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/beside.proto.
  */
 export const file_holdfast_v1_beside: GenFile = /*@__PURE__*/
-  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIs0BCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAVCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tcyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlYgZwcm90bzM", [file_agentsessions_v1_common]);
+  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIqQCCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBAUIWChRfY2FjaGVkX2lucHV0X3Rva2Vuc0IVChNfY2FjaGVfd3JpdGVfdG9rZW5zQg0KC19sYXRlbmN5X21zQhQKEl9jb3N0X25hbm9fZG9sbGFycyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlYgZwcm90bzM", [file_agentsessions_v1_common]);
 
 /**
  * ModelFacts is what the contract's Usage has no field for. It is kept beside the OUTPUT of a model call.
@@ -56,6 +56,27 @@ export type ModelFacts = Message<"holdfast.v1.ModelFacts"> & {
    * @generated from field: int32 attempts = 5;
    */
   attempts: number;
+
+  /**
+   * The id of the model that answered; it is another than the MODEL_CALL's where a fallback answered.
+   *
+   * @generated from field: string model = 6;
+   */
+  model: string;
+
+  /**
+   * The name of the provider that answered, such as openai.
+   *
+   * @generated from field: string provider = 7;
+   */
+  provider: string;
+
+  /**
+   * What the call cost by the host's price table, in billionths of a US dollar, rounded up; absent where the table has no price for the model.
+   *
+   * @generated from field: optional int64 cost_nano_dollars = 8;
+   */
+  costNanoDollars?: bigint | undefined;
 };
 
 /**
