@@ -32,7 +32,7 @@ import type { Lane } from "./lane.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import type { SinkContext } from "./sink.ts";
-import { executed, recordableResult } from "./tool-run.ts";
+import { executed, recordableResult, stateAfter } from "./tool-run.ts";
 import { isSameEffect, otherEffectError, resultFor, toolStep, unservedTool, type ToolStep } from "./tool-step.ts";
 
 /** Calls of one group; more make another one. */
@@ -345,11 +345,11 @@ export class ToolCalls {
 
   async #run(call: ToolCall, approval: ApprovalSeqs | undefined, options: ToolCallOptions): Promise<ToolResult> {
     const { gate, journal, tools, resultBytesMax } = this.#context;
-    const { signal = gate.signal } = options;
-    const joined = signal === gate.signal ? signal : AbortSignal.any([gate.signal, signal]);
+    const joined = options.signal === undefined ? gate.signal : AbortSignal.any([gate.signal, options.signal]);
     const outcome = await this.#whileOpen(executed(tools.executor, call, { session: journal.session, signal: joined }));
     const bytesOf = (result: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, result, this.#context.principal));
-    return this.#record(call, recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax }), "finished");
+    const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
+    return this.#record(call, result, stateAfter(result));
   }
 
   async #copy(call: ToolCall, of: Promise<ToolResult>): Promise<ToolResult> {

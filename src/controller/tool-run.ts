@@ -4,7 +4,16 @@ import { clone } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";
 import { wellFormedToolResult } from "../canon/index.ts";
 import { ToolCallSchema, ToolResult_Code, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { hostFailure, type ApprovalSeqs, type ToolCall, type ToolExecutor, type ToolResult, type ToolRun } from "../spi/index.ts";
+import type { ReceiptState } from "../journal/index.ts";
+import {
+  hostFailure,
+  isUnknownOutcome,
+  type ApprovalSeqs,
+  type ToolCall,
+  type ToolExecutor,
+  type ToolResult,
+  type ToolRun,
+} from "../spi/index.ts";
 import { unservedTool } from "./tool-step.ts";
 
 /** What the executor makes of a call. Never rejects: a failure of the executor's own is EXECUTOR_ERROR. */
@@ -42,6 +51,11 @@ export function recordableResult(result: ToolResult, { call, approval, bytesOf, 
   } catch {
     return executorFailure(call.id, "the tool's result holds what no record can hold", approval);
   }
+}
+
+/** What the receipt of a call says that has come to `result`. */
+export function stateAfter(result: ToolResult): ReceiptState {
+  return isUnknownOutcome(result) ? "unknown" : "finished";
 }
 
 function executorFailure(id: string, error: string, approval?: ApprovalSeqs): ToolResult {

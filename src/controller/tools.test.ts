@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type SessionUid } from "../base/index.ts";
 import { ToolResult_Code, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, Receipt } from "../journal/index.ts";
-import { isUnknownOutcome, Mediation, type ToolResult } from "../spi/index.ts";
+import { isUnknownOutcome, Mediation, unknownOutcome, type ToolResult } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { resumed, type TestTools, toolCall, ToolWorld, type HarnessRun } from "../testing/index.ts";
 
@@ -228,6 +228,33 @@ describe("an effect happens once", () => {
       code: "failed_precondition",
     });
     expect(at.tools.ran).toEqual(["c0"]);
+  });
+
+  it("is of unknown outcome when its executor says so, until a person settles it", async () => {
+    const at = newWorld(
+      async (start, sink) => {
+        const result = await sink.toolCall(toolCall("pay", start.inputs.length === 0 ? "c2" : "c1", { idempotencyKey: "k" }));
+        await sink.output(isUnknownOutcome(result) ? "unknown" : result.error);
+      },
+      { pay: async (call) => unknownOutcome(call.id, "it did not answer") },
+    );
+    await using host = at.host();
+    const session = await host.createSession();
+    await (
+      await host.begin(session, ["pay"])
+    ).outcome;
+    expect(await receiptOf(at.journal, session, "k")).toMatchObject({ state: "unknown", callId: "c1" });
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    expect(at.tools.ran).toEqual(["c1"]);
+    expect((await host.story(session)).filter((line) => line.startsWith("OUTPUT"))).toEqual(["OUTPUT unknown", "OUTPUT unknown"]);
+    await host.controller.settle({ session, toolCallId: "c2", as: "failed", actor: undefined });
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    expect((await host.story(session)).findLast((line) => line.startsWith("OUTPUT"))).toContain("a person has settled");
+    expect(at.tools.ran).toEqual(["c1"]);
   });
 
   it("is never a fork's to repeat or to settle", async () => {

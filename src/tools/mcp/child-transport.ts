@@ -8,6 +8,7 @@
  */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { setImmediate } from "node:timers/promises";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Clock } from "../../base/index.ts";
 import { MESSAGE_BYTES_MAX, type StdioReach } from "./options.ts";
@@ -61,8 +62,7 @@ export class ChildTransport implements Transport {
       });
       child.once("close", () => this.#end());
       child.stdin.on("error", (error) => this.onerror?.(error));
-      child.stdout.on("error", (error) => this.onerror?.(error));
-      child.stdout.on("data", (chunk: Buffer) => this.#take(chunk));
+      void this.#read(child.stdout);
       child.stderr.on("error", (error) => this.onerror?.(error));
       child.stderr.on("data", onStderr);
     });
@@ -97,7 +97,16 @@ export class ChildTransport implements Transport {
     return this.#isClosed;
   }
 
-  #take(chunk: Buffer): void {
+  /** Reads no faster than messages are taken. */
+  async #read(stdout: AsyncIterable<Buffer>): Promise<void> {
+    try {
+      for await (const chunk of stdout) await this.#take(chunk);
+    } catch (error) {
+      if (!this.#isClosed) this.onerror?.(error instanceof Error ? error : new Error("its output cannot be read"));
+    }
+  }
+
+  async #take(chunk: Buffer): Promise<void> {
     let rest = chunk;
     for (let at = rest.indexOf(0x0a); at >= 0 && !this.#isClosed; at = rest.indexOf(0x0a)) {
       this.#pieces.push(rest.subarray(0, at));
@@ -105,7 +114,7 @@ export class ChildTransport implements Transport {
       const line = Buffer.concat(this.#pieces).toString("utf8");
       this.#pieces = [];
       this.#pieceBytes = 0;
-      this.#takeLine(line);
+      await this.#takeLine(line);
     }
     this.#pieces.push(rest);
     this.#pieceBytes += rest.length;
@@ -116,11 +125,14 @@ export class ChildTransport implements Transport {
     this.#signalGroup("SIGKILL");
   }
 
-  #takeLine(line: string): void {
+  async #takeLine(line: string): Promise<void> {
     if (line.trim() === "") return;
     try {
       // What is no message of the protocol is sorted out by the SDK.
-      this.onmessage?.(JSON.parse(line) as JSONRPCMessage);
+      const message = JSON.parse(line) as JSONRPCMessage;
+      this.onmessage?.(message);
+      // A notice is taken a little later by the SDK, and must be before the answer that follows it. A flood so leaves others their turn.
+      if (!("id" in message)) await setImmediate();
     } catch {
       this.onerror?.(new Error("a line that is no message"));
     }

@@ -45,7 +45,9 @@ const START_MS = 30_000;
 const PING_EVERY_MS = 30_000;
 const PING_MS = 10_000;
 const END_SESSION_MS = 1_000;
-const MESSAGES_A_SECOND_MAX = 5_000;
+/** More messages than that within two seconds are a flood. */
+const FLOOD_MESSAGES = 4_000;
+const FLOOD_MS = 2_000;
 const LIST_PAGES_MAX = 128;
 const LISTED_MAX = 20_000;
 const STDERR_BYTES_MAX = 2 * 1024;
@@ -185,15 +187,15 @@ const ANYTHING = {
   "~standard": { version: 1, vendor: "holdfast", validate: (value: unknown) => ({ value }) },
 } as const;
 
-/** Counts messages, and calls `flooded` where a second brings too many. */
+/** Counts messages, and calls `flooded` where too many come at once. */
 function floodGuard(clock: Clock, flooded: () => void): () => void {
   let count = 0;
   let sinceMs = clock.monotonicMs();
   return () => {
     count += 1;
-    if (count <= MESSAGES_A_SECOND_MAX) return;
+    if (count <= FLOOD_MESSAGES) return;
     const nowMs = clock.monotonicMs();
-    if (nowMs - sinceMs < 1_000) flooded();
+    if (nowMs - sinceMs < FLOOD_MS) flooded();
     count = 0;
     sinceMs = nowMs;
   };
