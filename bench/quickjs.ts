@@ -8,7 +8,7 @@ import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf } from "../src/base/inde
 import { cryptoRandom, nodeDigest, systemClock } from "../src/node/index.ts";
 import { bundleHarness, createQuickJsRuntime } from "../src/runtimes/quickjs/index.ts";
 import { textMessage, type BlobStore, type Incarnation, type Runtime, type SnapshotRef } from "../src/spi/index.ts";
-import { openFileBlobStore } from "../src/stores/blobs/index.ts";
+import { createMemoryBlobStore, openFileBlobStore } from "../src/stores/blobs/index.ts";
 import { createRecordingSink } from "../src/testing/recording-sink.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { median, quantile, spread } from "./statistics.ts";
@@ -16,6 +16,8 @@ import { median, quantile, spread } from "./statistics.ts";
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const OPERATIONS = 40;
+const MEMORY_ROUNDS = 4;
+const MEMORY_WARM_UP = 3;
 const CHILDREN = 8;
 /** Objects of the large heap: about 7 MB. */
 const LARGE = 50_000;
@@ -40,18 +42,20 @@ class World implements AsyncDisposable {
     this.puts = puts;
   }
 
-  static async open(context: BenchContext): Promise<World> {
+  /** `place`: where captures are kept. */
+  static async open(context: BenchContext, place: "disk" | "memory" = "disk"): Promise<World> {
     const file = fileURLToPath(new URL("../src/testing/guests/evaluator.ts", import.meta.url));
     const script = await bundleHarness({ file, exportName: "createEvaluator" });
-    const files = openFileBlobStore({ folder: context.newFolder(), nowMs: systemClock.nowMs() });
+    const inDisk = () => openFileBlobStore({ folder: context.newFolder(), nowMs: systemClock.nowMs() });
+    const kept = place === "disk" ? inDisk() : createMemoryBlobStore();
     const puts: number[] = [];
     const blobs: BlobStore = {
       put: (bytes, options) => {
         puts.push(bytes.length);
-        return files.put(bytes, options);
+        return kept.put(bytes, options);
       },
-      get: (ref, options) => files.get(ref, options),
-      delete: (ref, options) => files.delete(ref, options),
+      get: (ref, options) => kept.get(ref, options),
+      delete: (ref, options) => kept.delete(ref, options),
     };
     const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
     const world = new World(await createQuickJsRuntime({ script, blobs, ports }), puts);
@@ -109,19 +113,25 @@ async function timed<T>(times: number[], work: () => Promise<T>): Promise<T> {
   return result;
 }
 
+type Figures<T> = Record<"turn" | "snapshot" | "bare" | "restore" | "fork", T>;
+
 async function measureCaptures(context: BenchContext): Promise<Row[]> {
   await using world = await World.open(context);
+  await using inMemory = await World.open(context, "memory");
   const { runtime } = world;
-  const figures = { turn: [], snapshot: [], restore: [], fork: [] } as Record<"turn" | "snapshot" | "restore" | "fork", number[][]>;
+  const figures: Figures<number[][]> = { turn: [], snapshot: [], bare: [], restore: [], fork: [] };
   let incarnation = await world.create("s");
+  const bare = await inMemory.create("s");
   for (let round = 0; round <= context.scale(5, 2); round++) {
     context.progress(`quickjs: captures, round ${round}`);
     context.settle();
-    const times = { turn: [] as number[], snapshot: [] as number[], restore: [] as number[], fork: [] as number[] };
+    const times: Figures<number[]> = { turn: [], snapshot: [], bare: [], restore: [], fork: [] };
     for (let operation = 0; operation < OPERATIONS; operation++) {
       const said = await timed(times.turn, () => world.turn(incarnation, "globalThis.n = (globalThis.n ?? 0) + 1"));
       if (said !== String(round * OPERATIONS + operation + 1)) throw new Error("a memory was lost");
       await timed(times.snapshot, () => world.checkpoint(incarnation));
+      await inMemory.turn(bare, "globalThis.n = (globalThis.n ?? 0) + 1");
+      await timed(times.bare, () => inMemory.checkpoint(bare));
       const snapshot = await runtime.snapshot(incarnation, "external");
       incarnation = await timed(times.restore, () => runtime.restore(snapshot, bound("s")));
       if (operation % 4 !== 0) continue;
@@ -129,11 +139,12 @@ async function measureCaptures(context: BenchContext): Promise<Row[]> {
       const children = await timed(times.fork, () => Promise.all(names.map((name) => runtime.fork(snapshot, name))));
       await Promise.all(children.map((child) => runtime.stop(child)));
     }
-    if (round > 0) for (const name of ["turn", "snapshot", "restore", "fork"] as const) figures[name].push(times[name]);
+    if (round > 0) for (const name of ["turn", "snapshot", "bare", "restore", "fork"] as const) figures[name].push(times[name]);
   }
   return [
     rowOf("turn in a VM, p50", "ms", figures.turn, { note: "attached, described, run" }),
     rowOf("snapshot, p50", "ms", figures.snapshot, { target: atMost(3), note: "after a turn; on the disk" }),
+    rowOf("snapshot, p50, into memory", "ms", figures.bare, { note: "the same without the disk" }),
     rowOf("restore, p50", "ms", figures.restore, { target: atMost(5) }),
     rowOf(`fork of ${CHILDREN}, p50`, "ms", figures.fork, { target: atMost(40) }),
   ];
@@ -223,7 +234,7 @@ async function measureMemory(context: BenchContext): Promise<Row[]> {
   await using world = await World.open(context);
   const sessions = context.scale(1000, 200);
   const figures = { live: [] as number[], suspended: [] as number[] };
-  for (let round = 0; round <= 2; round++) {
+  for (let round = 0; round <= MEMORY_ROUNDS; round++) {
     context.progress(`quickjs: memory, round ${round}`);
     const before = await settledBytes(context);
     const living: Incarnation[] = [];
@@ -236,13 +247,23 @@ async function measureMemory(context: BenchContext): Promise<Row[]> {
     const during = await settledBytes(context);
     for (const incarnation of living) await world.runtime.snapshot(incarnation, "external");
     const after = await settledBytes(context);
-    // The first round fills what allocators keep: it belongs to no session.
-    if (round > 0) figures.live.push((during - before) / sessions / MIB);
-    if (round > 0) figures.suspended.push(Math.max(0, after - before) / sessions / KIB);
+    // The first rounds fill what allocators keep: it belongs to no session.
+    if (round >= MEMORY_WARM_UP) figures.live.push((during - before) / sessions / MIB);
+    if (round >= MEMORY_WARM_UP) figures.suspended.push(Math.max(0, after - before) / sessions / KIB);
   }
   return [
-    rowOf(`memory of a live VM, of ${sessions}`, "MiB", [figures.live], { target: atMost(1.5), note: "after a turn and a capture" }),
-    rowOf(`memory of a suspended session, of ${sessions}`, "KiB", [figures.suspended], { target: atMost(32) }),
+    rowOf(
+      `memory of a live VM, of ${sessions}`,
+      "MiB",
+      figures.live.map((value) => [value]),
+      { target: atMost(1.5), note: "after a turn and a capture" },
+    ),
+    rowOf(
+      `memory of a suspended session, of ${sessions}`,
+      "KiB",
+      figures.suspended.map((value) => [value]),
+      { target: atMost(32) },
+    ),
   ];
 }
 

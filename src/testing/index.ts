@@ -9,6 +9,7 @@ export * from "./in-process.ts";
 export * from "./journal-conformance/index.ts";
 export * from "./memory-runtime.ts";
 export * from "./ports.ts";
+export * from "./runtime-conformance/index.ts";
 export * from "./temporary-folder.ts";
 export * from "./tool-world.ts";
 export * from "./tools.ts";

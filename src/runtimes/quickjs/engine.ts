@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Digest } from "../../base/index.ts";
+import { keepExports } from "./wasm-exports.ts";
 
 /** A compiled engine. */
 export interface Engine {
@@ -10,6 +11,9 @@ export interface Engine {
   /** SHA-256 of its bytes. */
   readonly sha256: string;
 }
+
+/** What the package's own JavaScript calls; the rest is the C interface for extensions. */
+const USED_EXPORTS = /^(?:qjs_|wasm_|_initialize$|memory$|__stack_pointer$|__indirect_function_table$)/;
 
 let loaded: Promise<Engine> | undefined;
 
@@ -21,5 +25,6 @@ export function loadEngine(digest: Digest): Promise<Engine> {
 
 async function compiled(digest: Digest): Promise<Engine> {
   const bytes = await readFile(createRequire(import.meta.url).resolve("quickjs-wasi/quickjs.wasm"));
-  return { wasm: await WebAssembly.compile(bytes), sha256: digest.sha256Hex(bytes) };
+  const used = keepExports(bytes, (name) => USED_EXPORTS.test(name));
+  return { wasm: await WebAssembly.compile(used), sha256: digest.sha256Hex(bytes) };
 }

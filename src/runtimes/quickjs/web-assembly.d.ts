@@ -2,8 +2,10 @@
 
 declare namespace WebAssembly {
   /** Compiled code, which threads can be given. */
-  interface Module {
+  class Module {
+    private constructor();
     readonly [Symbol.toStringTag]: "WebAssembly.Module";
+    static exports(module: Module): readonly { readonly name: string; readonly kind: string }[];
   }
   class Memory {
     constructor(descriptor: { readonly initial: number });
