@@ -231,6 +231,27 @@ describe("a decision", () => {
     expect(await world.checks(session)).toEqual(["same"]);
   });
 
+  it("that came before the turn has parked stands when the turn is cancelled then", async () => {
+    const world = newWorld(
+      async (_, sink) => {
+        const calls = [sink.toolCall(gatedCall("pay", "p1")), sink.toolCall(toolCall("slow", "s1"))];
+        await Promise.all(calls);
+      },
+      { pay: paid, slow: () => new Promise(() => undefined) },
+    );
+    await using host = world.host();
+    const session = await host.createSession();
+    await host.begin(session, []);
+    await new Promise(setImmediate);
+    const asked = (await world.session(session)).pendingApproval!;
+    const decisions = await Promise.all([decide(host, session, asked, true), refusal(decide(host, session, asked, false))]);
+    expect(decisions[1]).toBe("failed_precondition");
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    const story = await host.story(session);
+    expect(story.filter((line) => line.startsWith("APPROVAL_RESULT"))).toEqual(["APPROVAL_RESULT p1 true"]);
+    expect(story.slice(-4)).toEqual(["TOOL_RESULT p1 0", "TOOL_RESULT s1 2", "LIFECYCLE 5 USER", "END CANCELED"]);
+  });
+
   it("is not a fork's to make", async () => {
     const world = newWorld(payer);
     await using host = world.host();

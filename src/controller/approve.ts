@@ -122,9 +122,9 @@ async function decide(context: ApproveContext, row: SessionRow, approval: Approv
   }
   if (turn === undefined) return append(context, row, event, await intendedReceipt(journal, row, ref));
   // The turn is on its way to park: the decision goes before its SUSPEND, by the one who writes.
-  const seq = await turn.decide(event);
+  const seq = await turn.decide(requestSeq, event);
   if (seq === undefined) {
-    await turn.outcome;
+    if (!turn.isRunning) await turn.outcome;
     return undefined;
   }
   for await (const [record] of journal.read({ session, fromSeq: seq, toSeq: seq })) return record;

@@ -1,5 +1,6 @@
 /** What a sink needs of its host to run tools: the executor, and the receipts of what ran before. */
 
+import { type HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
@@ -12,30 +13,48 @@ export class HostTools {
   readonly executor: ToolExecutor | undefined;
   readonly #journal: JournalStore;
   readonly #session: SessionUid;
+  readonly #onFault: (fault: HoldfastError) => void;
 
-  constructor(executor: ToolExecutor | undefined, journal: JournalStore, session: SessionUid) {
-    this.executor = executor;
-    this.#journal = journal;
-    this.#session = session;
+  /** `onFault` is told when the journal cannot be read: whoever asked must not take that for an answer. */
+  constructor(options: {
+    readonly executor?: ToolExecutor | undefined;
+    readonly journal: JournalStore;
+    readonly session: SessionUid;
+    readonly onFault?: ((fault: HoldfastError) => void) | undefined;
+  }) {
+    this.executor = options.executor;
+    this.#journal = options.journal;
+    this.#session = options.session;
+    this.#onFault = options.onFault ?? (() => undefined);
   }
 
   /** The session's receipt under an idempotency key. */
   async receipt(key: string): Promise<Receipt | undefined> {
-    return (await this.#journal.receipts(this.#session, { key }))[0];
+    return (await this.#read(() => this.#journal.receipts(this.#session, { key })))[0];
   }
 
   /** The call that was the last to act under an idempotency key; undefined where none did. */
   async callUnder(key: string): Promise<ToolCall | undefined> {
     const receipt = await this.receipt(key);
     if (receipt === undefined) return undefined;
-    const body = (await eventAt(this.#journal, this.#session, receipt.callSeq))?.body;
+    const body = (await this.#read(() => eventAt(this.#journal, this.#session, receipt.callSeq)))?.body;
     return body?.case === "tool" ? body.value : undefined;
   }
 
   /** The TOOL_RESULT at `seq`. */
   async resultAt(seq: Seq): Promise<ToolResult | undefined> {
-    const body = (await eventAt(this.#journal, this.#session, seq))?.body;
+    const body = (await this.#read(() => eventAt(this.#journal, this.#session, seq)))?.body;
     return body?.case === "result" ? body.value : undefined;
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      const fault = toHoldfastError(error);
+      this.#onFault(fault);
+      throw fault;
+    }
   }
 }
 

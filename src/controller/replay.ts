@@ -233,7 +233,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
   const pen: Pen = { session: request.row.seed.uid, issuedSeq: turn.lastSeq, commit: nothing, issue: nothing };
   return new TurnSink({
     executor: context.tools,
-    tools: new HostTools(undefined, context.journal, request.row.seed.uid),
+    tools: new HostTools({ journal: context.journal, session: request.row.seed.uid }),
     isReplay: true,
     mayPark: true,
     resultBytesMax: Number.POSITIVE_INFINITY,

@@ -32,8 +32,10 @@ import type { Lane } from "./lane.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import type { SinkContext } from "./sink.ts";
+import { refuseUnfit, refuseUnmediated } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
-import { isSameEffect, otherEffectError, resultFor, toolStep, unservedTool, type ToolStep } from "./tool-step.ts";
+import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
+import { WhileOpen } from "./while-open.ts";
 
 /** Calls of one group; more make another one. */
 const GROUP_CALLS_MAX = 128;
@@ -88,6 +90,7 @@ export class ToolCalls {
   #group: Ask[] | undefined;
   /** Groups that have not begun. */
   #queued = 0;
+  #beginning = 0;
   /** The ids of every mediated call that was asked. */
   readonly #ids = new Set<string>();
   /** By idempotency key: the call that acts under it and what comes of it. */
@@ -95,9 +98,7 @@ export class ToolCalls {
   readonly #unanswered = new Map<string, UnansweredCall>();
   readonly #running = new Set<Promise<unknown>>();
   readonly #parks: ApprovalRef[] = [];
-  /** Whoever waits for a tool, to be let go when the turn is over. */
-  readonly #waiting = new Set<(reason: unknown) => void>();
-  #listens = false;
+  readonly #open: WhileOpen;
   /** Settles when every group that was asked so far has begun. */
   #begun: Promise<void> = Promise.resolve();
   #isLeft = false;
@@ -107,6 +108,7 @@ export class ToolCalls {
     this.#stamp = stamp;
     this.#lane = lane;
     this.#enter = enter;
+    this.#open = new WhileOpen(context.gate);
     for (const { call, seq, approval } of context.tape.openCalls) this.#unanswered.set(call.id, { call, seq, approval });
   }
 
@@ -120,9 +122,16 @@ export class ToolCalls {
     return [...this.#unanswered.values()].toSorted((left, right) => left.seq - right.seq);
   }
 
-  /** Whether tools run, or are about to. */
+  /** A request was decided while the turn is on its way to park: whoever ends the turn need not decide it again. */
+  decided(requestSeq: Seq, decision: NonNullable<RecordedApproval["decision"]>): void {
+    for (const [id, unanswered] of this.#unanswered) {
+      if (unanswered.approval?.requestSeq === requestSeq) this.#unanswered.set(id, { ...unanswered, approval: { requestSeq, decision } });
+    }
+  }
+
+  /** Whether tools run, or are about to. A group that waits behind a model call is not, unless the turn is parked: nobody is asked then. */
   get isBusy(): boolean {
-    return this.#running.size > 0 || this.#queued > 0;
+    return this.#running.size > 0 || this.#beginning > 0 || (this.#queued > 0 && this.#parks.length > 0);
   }
 
   /** Whether a mediated call of the turn has this id. */
@@ -168,8 +177,10 @@ export class ToolCalls {
       // What is asked in the same tick belongs to it.
       await Promise.resolve();
       if (this.#group === group) this.#group = undefined;
-      await this.#begin(group);
       this.#queued -= 1;
+      this.#beginning += 1;
+      await this.#begin(group);
+      this.#beginning -= 1;
     });
   }
 
@@ -182,13 +193,24 @@ export class ToolCalls {
         ask.settled.reject(error);
       }
     }
+    // What is recorded is played to its end before anything is done that is not.
+    const { played } = this.#context.tape;
+    const later = begun.filter(({ recorded, step }) => !played && recorded !== undefined && !isServed(step, recorded));
+    const now = begun.filter((each) => !later.includes(each));
+    if (later.length > 0) void this.#track(this.#atPlace(Number.POSITIVE_INFINITY as Seq).then(() => this.#act(later)));
+    await this.#act(now);
+  }
+
+  /** Makes intents durable and lets what follows happen. */
+  async #act(begun: readonly Begun[]): Promise<void> {
     try {
       await this.#commit(begun);
     } catch (error) {
       for (const { ask } of begun) ask.settled.reject(error);
       return;
     }
-    for (const each of begun) this.#proceed(each);
+    // Results that are there are handed out in the order in which they were recorded, whatever the order of their calls.
+    for (const each of begun.toSorted((left, right) => resultSeqOf(left) - resultSeqOf(right))) this.#proceed(each);
   }
 
   /** What is to happen with a call. Throws what the harness gets for it, before anything is recorded. */
@@ -230,28 +252,18 @@ export class ToolCalls {
     if (call.mediation === Mediation.REQUIRES_APPROVAL && !mayPark) {
       throw new HoldfastError("failed_precondition", "tool: only a harness that keeps no state in memory may wait for an approval");
     }
-    this.#refuseUnfit(call);
+    refuseUnfit(call, this.#context);
     const earlier = this.#byKey.get(call.idempotencyKey)?.call ?? (await tools.callUnder(call.idempotencyKey));
     if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
-  }
-
-  /** Throws for a tool that is not here and for arguments that do not fit it. A replay may not know the tools, and then knows nothing. */
-  #refuseUnfit(call: ToolCall): void {
-    const { executor, isReplay } = this.#context;
-    if (executor === undefined) {
-      if (isReplay) return;
-      throw new HoldfastError("failed_precondition", "tool: this host has no tool executor, so it runs no mediated tools");
-    }
-    if (executor.find(call.tool) === undefined) throw unservedTool();
-    const fault = executor.check(call);
-    if (fault !== undefined) throw invalidArgument("args", fault);
   }
 
   /** Makes the intents of a group durable, and with them the results that need no tool. */
   async #commit(begun: readonly Begun[]): Promise<void> {
     const acting = begun.filter(({ step }) => step.kind !== "serve" && step.kind !== "wait");
     if (acting.length === 0) return;
-    const { journal, gate, admit } = this.#context;
+    const { journal, gate, admit, tape } = this.#context;
+    gate.pass();
+    tape.pass();
     admit(acting.length * CALL_RECORDS_MAX);
     const page = new AppendPage(journal.issuedSeq);
     for (const each of acting) this.#intend(each, page);
@@ -286,11 +298,11 @@ export class ToolCalls {
     const { resolve, reject } = ask.settled;
     switch (step.kind) {
       case "serve":
-        void this.#serve(begun, step.result).then(resolve, reject);
+        void this.#hand(begun, step.result).then(resolve, reject);
         return;
       case "answer":
-        this.#tellDecision(ask, recorded);
-        resolve(clone(ToolResultSchema, step.result));
+        // It was recorded just now, after everything that is served.
+        void this.#hand(begun, { seq: this.#context.journal.issuedSeq, value: step.result }).then(resolve, reject);
         return;
       case "park":
         this.#park(call, reject);
@@ -303,20 +315,26 @@ export class ToolCalls {
         this.#track(this.#copy(call, step.of)).then(resolve, reject);
         return;
       case "wait":
-        this.#whileOpen(new Promise<never>(() => undefined)).catch(reject);
+        this.#open.run(new Promise<never>(() => undefined)).catch(reject);
     }
   }
 
-  async #serve({ ask, recorded }: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
-    const { tape, ports, gate } = this.#context;
+  /** Hands out a recorded result at its place. */
+  async #hand({ ask, recorded }: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
+    await this.#atPlace(seq);
+    this.#context.tape.pass();
+    this.#context.gate.pass();
+    this.#tellDecision(ask, recorded);
+    return clone(ToolResultSchema, value);
+  }
+
+  /** Resolves once everything that is recorded before `seq` was asked for, or patience is over. */
+  async #atPlace(seq: Seq): Promise<void> {
+    const { tape, ports } = this.#context;
     const patience = Promise.withResolvers<void>();
     const timer = ports.clock.after(SERVE_PATIENCE_MS, () => patience.resolve());
     await Promise.race([tape.reached(seq), patience.promise]);
     timer.cancel();
-    tape.pass();
-    gate.pass();
-    this.#tellDecision(ask, recorded);
-    return clone(ToolResultSchema, value);
   }
 
   #tellDecision({ options }: Ask, recorded: RecordedToolCall | undefined): void {
@@ -346,14 +364,14 @@ export class ToolCalls {
   async #run(call: ToolCall, approval: ApprovalSeqs | undefined, options: ToolCallOptions): Promise<ToolResult> {
     const { gate, journal, tools, resultBytesMax } = this.#context;
     const joined = options.signal === undefined ? gate.signal : AbortSignal.any([gate.signal, options.signal]);
-    const outcome = await this.#whileOpen(executed(tools.executor, call, { session: journal.session, signal: joined }));
+    const outcome = await this.#open.run(executed(tools.executor, call, { session: journal.session, signal: joined }));
     const bytesOf = (result: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, result, this.#context.principal));
     const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
     return this.#record(call, result, stateAfter(result));
   }
 
   async #copy(call: ToolCall, of: Promise<ToolResult>): Promise<ToolResult> {
-    const result = await this.#whileOpen(of);
+    const result = await this.#open.run(of);
     return this.#record(call, resultFor(call.id, result), undefined);
   }
 
@@ -370,31 +388,14 @@ export class ToolCalls {
     else await journal.commit(page.events, { receipts: page.receipts });
     return clone(ToolResultSchema, result);
   }
-
-  /** What `work` comes to, or the gate's reason once the turn is over: nobody waits for a tool then. */
-  #whileOpen<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this.#context.gate;
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (!this.#listens) signal.addEventListener("abort", () => this.#letGo(signal.reason), { once: true });
-    this.#listens = true;
-    return new Promise<T>((resolve, reject) => {
-      this.#waiting.add(reject);
-      const done = (): void => void this.#waiting.delete(reject);
-      work.then(resolve, reject).then(done, done);
-    });
-  }
-
-  #letGo(reason: unknown): void {
-    for (const reject of this.#waiting) reject(reason);
-    this.#waiting.clear();
-  }
 }
 
-/** Throws INVALID_ARGUMENT for a call that the host does not run, or that cannot be told from others. */
-function refuseUnmediated(call: ToolCall): void {
-  if (call.mediation !== Mediation.REQUIRES_APPROVAL && call.mediation !== Mediation.CONTROLLER_MEDIATED) {
-    throw invalidArgument("mediation", "must be CONTROLLER_MEDIATED or REQUIRES_APPROVAL; a harness reports the tools that it runs itself");
-  }
-  if (call.id === "") throw invalidArgument("id", "must be set: a mediated call needs an id that no other call of the turn has");
-  if (call.idempotencyKey === "") throw invalidArgument("idempotency_key", "must be set: it names the effect, so that it happens once");
+/** Where the result of a call that was begun stands; past everything for one that has none. */
+function resultSeqOf({ step }: Begun): number {
+  return step.kind === "serve" ? step.result.seq : Number.MAX_SAFE_INTEGER;
+}
+
+/** Whether a recorded call needs nothing more than its record. */
+function isServed(step: BegunStep, { approval }: RecordedToolCall): boolean {
+  return step.kind === "serve" || step.kind === "wait" || (step.kind === "park" && approval !== undefined);
 }

@@ -140,7 +140,7 @@ export class Transitions {
     const { clock, journal } = this.#context;
     const actor = row.seed.identity;
     const stamp = { executionId: open.executionId, clock };
-    const tools = new HostTools(undefined, journal, row.seed.uid);
+    const tools = new HostTools({ journal, session: row.seed.uid });
     const unanswered = await unansweredCalls(journal, row);
     const afterSeq = () => row.projection.lastSeq;
     const { events, receipts } = await closingOf(unanswered, { stamp, tools, actor, afterSeq, why: "was cancelled" });

@@ -51,6 +51,8 @@ export class Turn implements RunningTurn {
   readonly #journal: TurnJournal;
   readonly #gate = new Gate();
   readonly #tools: HostTools;
+  /** Decisions that were recorded while the turn ran, by the seqs of their requests. */
+  readonly #decisions = new Map<Seq, Promise<Seq>>();
   #phase: "running" | "ending" = "running";
   #deadline: Timer | undefined;
   #limit: TurnLimitError | undefined;
@@ -67,7 +69,13 @@ export class Turn implements RunningTurn {
     this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
-    this.#tools = new HostTools(context.executor, context.store, this.session);
+    this.#tools = new HostTools({
+      executor: context.executor,
+      journal: context.store,
+      session: this.session,
+      // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
+      onFault: (fault) => this.#journal.close(fault),
+    });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
 
@@ -79,6 +87,11 @@ export class Turn implements RunningTurn {
   /** Whether that is the session's own, and no other that one Exec named. */
   get isOwnHarness(): boolean {
     return this.#start.harness.name === this.#start.seed.harness;
+  }
+
+  /** Whether it has not begun to end. */
+  get isRunning(): boolean {
+    return this.#phase === "running";
   }
 
   /** The fence under which the turn writes. */
@@ -129,11 +142,18 @@ export class Turn implements RunningTurn {
 
   /**
    * Records a decision on a call that the turn has asked for, while the turn is on its way to park. Resolves with its seq; undefined when
-   * the turn writes no more.
+   * the turn writes no more, or another decision on the same request came first: that one is durable then.
    */
-  async decide(decision: NewEvent): Promise<Seq | undefined> {
+  async decide(requestSeq: Seq, decision: NewEvent): Promise<Seq | undefined> {
+    const earlier = this.#decisions.get(requestSeq);
+    if (earlier !== undefined) return void (await earlier);
     if (this.#phase !== "running" || this.#journal.fault !== undefined) return undefined;
-    return this.#journal.commit([decision]);
+    const durable = this.#journal.commit([decision]);
+    this.#decisions.set(requestSeq, durable);
+    if (decision.event.body.case === "approvalResult") {
+      this.#sink?.tools.decided(requestSeq, { seq: this.#journal.issuedSeq, value: decision.event.body.value });
+    }
+    return durable;
   }
 
   /** Stops the harness and leaves the turn without END, to be resumed. */

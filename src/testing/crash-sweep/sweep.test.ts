@@ -107,6 +107,20 @@ describe("the sweep can fail", () => {
     );
   });
 
+  it("where a tool that has begun is taken for one that has not", async () => {
+    const tools = TURN_SHAPES.find(({ name }) => name === "tools");
+    const forgetful = (journal: JournalStore): JournalStore => ({
+      ...new DyingStore(journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),
+      receipts: async (session, query) =>
+        (await journal.receipts(session, query)).map((receipt) => ({
+          ...receipt,
+          state: receipt.state === "started" ? "intended" : receipt.state,
+        })),
+      [Symbol.asyncDispose]: () => journal[Symbol.asyncDispose](),
+    });
+    await expect(sweep(tools!, "before", () => new InFile(LEFT, forgetful))).rejects.toThrow(/I3 .*not idempotent was run 2 times/);
+  });
+
   it("where a recorded completion is not found by who goes on with its turn", async () => {
     const forgetful = (journal: JournalStore): JournalStore => ({
       ...new DyingStore(journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),

@@ -13,7 +13,7 @@ import { violationsOf, violationText, type SeenAppend } from "../invariants.ts";
 import { Dice } from "../simulator/dice.ts";
 import { GOOD_FATE, type Fate, type Fates } from "../simulator/journal-view.ts";
 import { makePeace } from "../simulator/peace.ts";
-import { Weather, type ModelMood } from "../simulator/weather.ts";
+import { Weather, type ModelMood, type ToolMood } from "../simulator/weather.ts";
 import { World } from "../simulator/world.ts";
 import { SHAPE_CONFIG, SweepClient, type TurnShape } from "./turn-shapes.ts";
 import type { Tear } from "./torn-log.ts";
@@ -105,6 +105,10 @@ class Deadly extends Weather {
     const throws = this.#throws && !this.isCalm;
     this.#throws = false;
     return throws;
+  }
+
+  override toolMood(): ToolMood {
+    return "quick";
   }
 
   override mood(): ModelMood {

@@ -1,7 +1,7 @@
 /** The shapes of turns that are crashed at every write: what clients do, with which harness and which model. */
 
 import type { Seq, SessionUid } from "../../base/index.ts";
-import type { ExecInvocation, RunningTurn } from "../../controller/index.ts";
+import { approvalRefOf, ownApprovals, type ExecInvocation, type RunningTurn } from "../../controller/index.ts";
 import type { EndState } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
 import { emptySeed } from "../host.ts";
@@ -58,8 +58,9 @@ export class SweepClient {
       deadlineMs: undefined,
       ...more,
     };
-    const turn = await this.host.controller.begin(this.session, await this.host.controller.plan(row, invocation));
-    this.world.follow(turn, this.host);
+    const plan = await this.host.controller.plan(row, invocation);
+    const turn = await this.host.controller.begin(this.session, plan);
+    this.world.follow(turn, this.host, { continues: plan.continues });
     return turn;
   }
 
@@ -74,6 +75,16 @@ export class SweepClient {
     if (turn === undefined) return;
     this.world.follow(turn, this.host);
     await turn.outcome;
+  }
+
+  /** Decides the oldest call that waits, or the last one. */
+  async decide(approved: boolean, { last = false }: { readonly last?: boolean } = {}): Promise<void> {
+    const row = await this.host.store.get(this.session);
+    const waiting = row === undefined ? [] : ownApprovals(row).filter(({ decision }) => decision === undefined);
+    const approval = last ? waiting.at(-1) : waiting[0];
+    if (row === undefined || approval === undefined) throw new Error("nothing waits for a decision");
+    const ref = approvalRefOf(row, approval);
+    await this.host.controller.approve({ session: this.session, ref, approved, reason: "sweep", actor: undefined });
   }
 
   /** Resolves once a model has been asked. */
@@ -108,8 +119,45 @@ export const TURN_SHAPES: readonly TurnShape[] = [
   { name: "interrupted, suspended and resumed", harness: "hasty", throws: true, ends: ["COMPLETED"], drive: interrupted },
   { name: "history", harness: "historian", ends: ["COMPLETED"], drive: twice },
   { name: "several inputs", harness: "one-call", ends: ["COMPLETED"], drive: (client) => client.exec(["c1 a", "b", "c", "d"]) },
+  { name: "tools", harness: "toolsmith", ends: ["COMPLETED"] },
+  { name: "parallel tools", harness: "juggler", ends: ["COMPLETED"] },
+  { name: "the same effects again", harness: "repeater", ends: ["COMPLETED"], drive: twice },
+  { name: "approved", harness: "asker", ends: ["COMPLETED"], drive: (client) => decided(client, true) },
+  { name: "denied", harness: "asker", ends: ["COMPLETED"], drive: (client) => decided(client, false) },
+  { name: "parallel approvals", harness: "askers", ends: ["COMPLETED"], drive: decidedLastFirst },
+  { name: "cancelled while it is parked", harness: "asker", ends: ["CANCELED", "COMPLETED"], drive: cancelledParked },
+  { name: "decided and gone on by Exec", harness: "asker", ends: ["COMPLETED"], drive: goneOn },
   { name: "no input", harness: "writer", ends: ["COMPLETED"], drive: (client) => client.exec([]) },
 ];
+
+async function decided(client: SweepClient, approved: boolean): Promise<void> {
+  await client.exec(["c1"]);
+  for (let count = 0; count < 2; count++) {
+    await client.decide(approved);
+    await client.resume();
+  }
+}
+
+async function decidedLastFirst(client: SweepClient): Promise<void> {
+  await client.exec([]);
+  for (let count = 0; count < 3; count++) {
+    await client.decide(count !== 1, { last: true });
+    await client.resume();
+  }
+}
+
+async function cancelledParked(client: SweepClient): Promise<void> {
+  await client.exec(["c1"]);
+  await client.host.controller.cancel({ session: client.session, executionId: "", reason: "USER" });
+}
+
+async function goneOn(client: SweepClient): Promise<void> {
+  await client.exec(["c1"]);
+  for (let count = 0; count < 2; count++) {
+    await client.decide(true);
+    await client.exec([]);
+  }
+}
 
 async function streaming(client: SweepClient): Promise<void> {
   const turn = await client.begin(["c1"]);

@@ -10,6 +10,7 @@ import { EventKind, EventSchema, Lifecycle_Kind, MessageSchema } from "../../gen
 import type { Message } from "../../spi/index.ts";
 import type { Ledger, RealCall, Run, SeenDivergence, SeenStart, ServedCompletion } from "./ledger.ts";
 import { completionOf, modelCallSeqs, type SessionEvidence } from "./session-evidence.ts";
+import { toolViolations } from "./tool-rules.ts";
 import { violation, type Violation } from "./violation.ts";
 import type { Journals } from "./writer-rules.ts";
 
@@ -23,6 +24,7 @@ export function effectViolations(ledger: Ledger, journals: Journals): readonly V
     ...servedViolations(ledger, claims, journals),
     ...ledger.starts.flatMap((start) => startViolations(start, journals)),
     ...ledger.divergences.flatMap((divergence) => divergenceViolations(divergence, ledger, journals)),
+    ...toolViolations(ledger, journals, (run) => claims.headOf(run)),
   ];
 }
 

@@ -61,6 +61,18 @@ export interface RealCall extends Run {
   response: Message | undefined;
 }
 
+/** One call that reached a tool. */
+export interface RealToolRun extends Run {
+  readonly tool: string;
+  readonly toolCallId: string;
+  readonly key: string;
+  readonly idempotent: boolean;
+  /** The TOOL_CALL that was durable for it in the session's own records when it ran; undefined when there was none. */
+  readonly callSeq: Seq | undefined;
+  /** Names this very run in the tool's output. */
+  readonly nonce: number;
+}
+
 /** A completion as a harness got it. */
 export interface ServedCompletion extends Run {
   readonly inputHash: string;
@@ -109,6 +121,7 @@ export class Ledger {
   readonly forks: SeenFork[] = [];
   readonly starts: SeenStart[] = [];
   readonly calls: RealCall[] = [];
+  readonly toolRuns: RealToolRun[] = [];
   readonly served: ServedCompletion[] = [];
   readonly divergences: SeenDivergence[] = [];
   readonly streams: SeenStream[] = [];

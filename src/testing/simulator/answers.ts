@@ -7,7 +7,7 @@ import { HoldfastError, InvariantError, type ErrorCode, type SessionUid } from "
 import type { SimHost } from "./sim-host.ts";
 
 /** What a client can ask. */
-export type CallKind = "create" | "exec" | "resume" | "cancel" | "suspend" | "delete" | "fork" | "list" | "watch";
+export type CallKind = "create" | "exec" | "resume" | "cancel" | "suspend" | "delete" | "fork" | "list" | "watch" | "approve";
 
 /** What a request says that decides about its answer. */
 export interface Given {
@@ -18,6 +18,9 @@ export interface Given {
   readonly expectedLastSeq?: number | undefined;
   readonly executionId?: string | undefined;
   readonly atSeq?: number | undefined;
+  /** The reference of a request that was open when the call began. */
+  readonly isOpenRequest?: boolean | undefined;
+  readonly inputs?: number | undefined;
 }
 
 /** What a call met. */
@@ -38,12 +41,14 @@ export interface CallFacts {
   readonly deleted: boolean;
   /** The open turn may not go on: its start marker does not add up, or another version of its harness recorded it. */
   readonly stuck: boolean;
+  /** An approval call of the session's own has, or had, no receipt. */
+  readonly waits: boolean;
   /** The host runs as many turns as it may. */
   readonly full: boolean;
 }
 
-const ALWAYS: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork", "list", "watch"];
-const WRITES: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork"];
+const ALWAYS: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork", "list", "watch", "approve"];
+const WRITES: readonly CallKind[] = ["create", "exec", "resume", "cancel", "suspend", "delete", "fork", "approve"];
 /** How many lost races in a row are reason enough to give up. */
 const RACES_MAX = 16;
 
@@ -58,7 +63,7 @@ const RIGHT: Partial<Readonly<Record<ErrorCode, { readonly kinds: readonly CallK
   invalid_argument: { kinds: ["exec"], when: ({ given }) => given.unknownHarness === true },
   deadline_exceeded: { kinds: ["exec"], when: ({ given }) => given.deadline === true },
   aborted: {
-    kinds: ["exec", "resume", "cancel", "suspend", "delete", "watch"],
+    kinds: ["exec", "resume", "cancel", "suspend", "delete", "watch", "approve"],
     // A turn that runs somewhere is no reason not to cancel it: only losing every race is.
     when: ({ kind, contested, changes, given, lastSeqs, deleted }) => {
       // Whoever watches a session while its storage is reclaimed is told so.
@@ -75,9 +80,12 @@ function isFaulty({ host }: CallFacts): boolean {
 }
 
 /** Whether the state forbids what was asked. */
-function forbids({ kind, deleted, stuck, given, lastSeqs: [lastSeq] }: CallFacts): boolean {
+function forbids({ kind, deleted, stuck, waits, given, changes, lastSeqs: [lastSeq] }: CallFacts): boolean {
   switch (kind) {
     case "exec":
+      return deleted || (waits && (stuck || (given.inputs ?? 0) > 0));
+    case "approve":
+      return deleted || given.isOpenRequest !== true || changes > 0;
     case "suspend":
       return deleted;
     case "resume":

@@ -3,7 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type Seq, type SessionUid } from "../../base/index.ts";
 import type { ExecInvocation, RunningTurn } from "../../controller/index.ts";
-import { IdentityRefSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { ApprovalRefSchema, IdentityRefSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState, DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionRow, SessionSeed } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
@@ -93,7 +93,8 @@ export const exec: Operation = (world, at = target(world)) => {
   const { host, session } = at;
   const { invocation, unknownHarness } = invocationOf(world, session);
   const { expectedLastSeq, deadlineMs } = invocation;
-  void world.call("exec", host, session, { unknownHarness, expectedLastSeq, deadline: deadlineMs !== undefined }, async () => {
+  const given = { unknownHarness, expectedLastSeq, deadline: deadlineMs !== undefined, inputs: invocation.inputs.length };
+  void world.call("exec", host, session, given, async () => {
     const earlier = host.controller.running(session);
     const row = await existing(host, session);
     const plan = await host.controller.plan(row, invocation);
@@ -107,8 +108,9 @@ export const exec: Operation = (world, at = target(world)) => {
         violation("I6", { session, seq: turn.startSeq }, `a turn that expected last_seq ${expectedLastSeq} began there`),
       );
     }
-    world.follow(turn, host);
-    return `began ${plan.harness.name} at ${turn.startSeq}`;
+    world.follow(turn, host, { continues: plan.continues });
+    if (plan.continues) world.count("exec continues");
+    return plan.continues ? `goes on at ${turn.startSeq}` : `began ${plan.harness.name} at ${turn.startSeq}`;
   });
 };
 
@@ -148,6 +150,44 @@ export const resume: Operation = (world, at = target(world)) => {
     return `resumed the turn of ${turn.startSeq}`;
   });
 };
+
+/** Decides: mostly what waits, sometimes what does not. */
+export const approve: Operation = (world, at = waiting(world)) => {
+  if (at === undefined) return;
+  const { host, session } = at;
+  const { dice } = world;
+  const evidence = world.of(session);
+  const open = evidence.projections[evidence.lastSeq]?.openTurn;
+  const approval = dice.pick(open?.approvals ?? []);
+  const isWrong = dice.chance(100) || approval === undefined;
+  const ref = create(ApprovalRefSchema, {
+    executionId: open?.executionId ?? "none",
+    toolCallId: approval?.toolCallId ?? "none",
+    requestSeq: BigInt(isWrong ? dice.between(1, 9) : approval.requestSeq),
+  });
+  const forkSeq = world.ledger.forks.find(({ children }) => children.includes(session))?.atSeq ?? 0;
+  const isOpenRequest = !isWrong && approval.decision === undefined && approval.requestSeq > forkSeq;
+  const approved = dice.chance(700);
+  void world.call("approve", host, session, { isOpenRequest }, async () => {
+    const { row, decision } = await host.controller.approve({ session, ref, approved, reason: "", actor: undefined });
+    world.shown.push(row);
+    await world.monitor.refresh(session);
+    const body = world.of(session).at(decision.seq)?.event.body;
+    if (body?.case !== "approvalResult" || body.value.requestSeq !== ref.requestSeq || body.value.approved !== approved) {
+      world.ledger.found.push(
+        violation("I8", { session, seq: decision.seq }, "a client was told of a decision that is not in the journal"),
+      );
+    }
+    return `${approved ? "approved" : "denied"} ${ref.toolCallId}`;
+  });
+};
+
+/** A session that waits for a decision, mostly. */
+function waiting(world: World): Target | undefined {
+  const host = world.dice.pick(world.up);
+  const session = world.dice.pick(world.sessions.filter((uid) => world.rules.has(uid) && world.waits(uid)));
+  return host === undefined || session === undefined || world.dice.chance(100) ? target(world) : { host, session };
+}
 
 export const cancel: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
@@ -216,7 +256,7 @@ export const crowd: Operation = (world) => {
   const at = target(world);
   if (at === undefined) return;
   const { session } = at;
-  const wants = [exec, exec, cancel, cancel, resume, suspend, fork, remove] as const;
+  const wants = [exec, exec, cancel, cancel, resume, suspend, approve, fork, remove] as const;
   for (let count = world.dice.between(2, 4); count > 0; count--) {
     const host = world.dice.pick(world.up);
     const want = wants[world.dice.below(world.dice.chance(100) ? wants.length : wants.length - 1)];

@@ -17,8 +17,11 @@ import {
   type Harness,
   type Message,
   type Start,
+  type ToolCall,
+  type ToolResult,
 } from "../../spi/index.ts";
 import { testHarness, type HarnessRun } from "../host.ts";
+import { gatedCall, toolCall } from "../tools.ts";
 import type { DivergentHarnesses } from "../invariants.ts";
 
 /** The names of the simulated harnesses. */
@@ -42,6 +45,11 @@ export const HARNESS_NAMES = [
   "inventor",
   "accountant",
   "quitter",
+  "toolsmith",
+  "juggler",
+  "asker",
+  "askers",
+  "repeater",
 ] as const;
 
 /** Harnesses that do something else each time, and the records from which on a turn of theirs can be neither resumed nor replayed. */
@@ -108,6 +116,20 @@ async function converse(start: Start, sink: EventSink, between: (step: number) =
     if (answer !== undefined) messages.push(answer);
     await between(step);
   }
+}
+
+function mediated(start: Start, tool: string, id: string): ToolCall {
+  return toolCall(tool, id, { idempotencyKey: `${start.executionId} ${id}`, args: { id } });
+}
+
+function gated(start: Start, tool: string, id: string): ToolCall {
+  return gatedCall(tool, id, { idempotencyKey: `${start.executionId} ${id}`, args: { id } });
+}
+
+/** Says how a call went. */
+async function said(sink: EventSink, call: Promise<ToolResult>): Promise<void> {
+  const { id, isError, error } = await call;
+  await sink.output(isError ? `${id}: ${error}` : `${id}: done`);
 }
 
 async function report(sink: EventSink, id: string): Promise<void> {
@@ -215,6 +237,39 @@ function runsIn({ clock, throws, nonce, isReplay }: HarnessWorld): Readonly<Reco
     quitter: async (_, sink) => {
       await sink.output("one");
       if (!isReplay) await sink.output("two");
+    },
+    /** Calls one tool after the other, of both kinds. */
+    toolsmith: (start, sink) =>
+      converse(start, sink, async (step) => {
+        for (const tool of ["safe", "once"]) await said(sink, sink.toolCall(mediated(start, tool, `${tool}-${step}`)));
+      }),
+    /** Calls tools at once, and says of each how it went when it comes. */
+    juggler: async (start, sink) => {
+      const calls = ["safe", "once", "safe", "once"].map((tool, index) => mediated(start, tool, `${index}`));
+      const done = await Promise.allSettled(calls.map((call) => said(sink, sink.toolCall(call))));
+      for (const each of done) if (each.status === "rejected") throw each.reason;
+      await ask(start, sink, { step: "after", messages: start.inputs });
+    },
+    asker: async (start, sink) => {
+      await ask(start, sink, { step: "before", messages: start.inputs });
+      await said(sink, sink.toolCall(gated(start, "once", "asked")));
+      if (throws()) throw new Error("asker");
+      await said(sink, sink.toolCall(gated(start, "safe", "asked again")));
+    },
+    /** Asks for several decisions at once, beside a call that needs none. */
+    askers: async (start, sink) => {
+      const calls = [gated(start, "once", "a"), mediated(start, "safe", "b"), gated(start, "safe", "c"), gated(start, "once", "d")];
+      const done = await Promise.allSettled(calls.map((call) => sink.toolCall(call)));
+      const failed = done.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
+      if (failed.length > 0) throw new AggregateError(failed);
+      await sink.output("all decided");
+    },
+    /** Acts under the same keys in every turn: the effects happen once. */
+    repeater: async (_, sink) => {
+      for (const tool of ["safe", "once"]) {
+        await said(sink, sink.toolCall(toolCall(tool, `first ${tool}`, { idempotencyKey: `the ${tool} one` })));
+        await said(sink, sink.toolCall(toolCall(tool, `second ${tool}`, { idempotencyKey: `the ${tool} one` })));
+      }
     },
     /** Ends before its model call does. */
     careless: async (start, sink) => {

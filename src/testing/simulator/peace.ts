@@ -4,7 +4,14 @@
  */
 
 import { HoldfastError, type SessionUid } from "../../base/index.ts";
-import { DivergenceError, replaySession, type TurnOutcome, type WatchRequest } from "../../controller/index.ts";
+import {
+  approvalRefOf,
+  DivergenceError,
+  ownApprovals,
+  replaySession,
+  type TurnOutcome,
+  type WatchRequest,
+} from "../../controller/index.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionRow } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
@@ -70,8 +77,9 @@ async function finishTurn(world: World, row: SessionRow, hosts: Hosts): Promise<
   const session = row.seed.uid;
   await world.monitor.refresh(session);
   const version = world.isStuck(session, "1") ? "2" : "1";
-  const stuck = world.isStuck(session, version);
+  const stuck = world.isStuck(session, version) || world.hasInheritedCall(session);
   try {
+    if (!stuck) await decideAll(world, session, hosts[version]);
     const { turn } = await hosts[version].controller.resume(session, undefined);
     if (turn === undefined) throw new Error("resume found nothing to resume");
     if (stuck) throw new Error("resume took up a turn that may not go on");
@@ -79,6 +87,8 @@ async function finishTurn(world: World, row: SessionRow, hosts: Hosts): Promise<
     world.count("recovery");
     const outcome = await turn.outcome;
     if (outcome.kind === "ended" && outcome.state !== "CANCELED") return;
+    // A turn may ask again.
+    if (outcome.kind === "parked") return await finishTurn(world, (await world.journal.get(session)) ?? row, hosts);
     if (await failsForGood(world, session, outcome)) return;
     throw new Error(
       outcome.kind === "interrupted" ? `its turn is interrupted again: ${outcome.error.message}` : `its turn is ${outcome.kind}`,
@@ -86,6 +96,17 @@ async function finishTurn(world: World, row: SessionRow, hosts: Hosts): Promise<
   } catch (error) {
     if (stuck && error instanceof HoldfastError && error.code === "failed_precondition") return;
     throw error;
+  }
+}
+
+/** Decides everything that the session waits for, one way or the other. */
+async function decideAll(world: World, session: SessionUid, host: SimHost): Promise<void> {
+  const row = await world.journal.get(session);
+  for (const approval of row === undefined ? [] : ownApprovals(row)) {
+    if (row === undefined || approval.decision !== undefined) continue;
+    const ref = approvalRefOf(row, approval);
+    await host.controller.approve({ session, ref, approved: world.dice.chance(700), reason: "peace", actor: undefined });
+    world.count("decided in peace");
   }
 }
 

@@ -127,6 +127,57 @@ const servesAnotherCompletion: Plant = (sound) => {
   };
 };
 
+/** TOOL_CALL is kept back until the session's next append, which is its result's. */
+const commitsTheToolCallAfterTheEffect: Plant = (sound) => {
+  const kept = new Map<string, AppendRequest>();
+  return {
+    append: async (request, options) => {
+      const earlier = kept.get(request.session);
+      if (earlier !== undefined) {
+        kept.delete(request.session);
+        await sound.append(earlier);
+      }
+      const isCall = request.events.some(({ event }) => event.kind === EventKind.EVENT_TOOL_CALL);
+      const answer = isCall ? await pretended(sound, request) : undefined;
+      if (answer === undefined) return sound.append(request, options);
+      kept.set(request.session, request);
+      return answer;
+    },
+  };
+};
+
+/** Whatever has begun is said not to have. */
+const saysThatNothingHasBegun: Plant = (sound) => ({
+  receipts: async (session, query) => {
+    const receipts = await sound.receipts(session, query);
+    return receipts.map((receipt) => (receipt.state === "started" ? { ...receipt, state: "intended" as const } : receipt));
+  },
+});
+
+const forgetsReceipts: Plant = () => ({ receipts: async () => [] });
+
+/** Every denial is read back as an approval. */
+const readsDenialsAsApprovals: Plant = (sound) => {
+  const altered = (record: StoredRecord): StoredRecord => {
+    const { event, seq, prevHash, contentHash, fence } = decodeLogRecord(record.bytes);
+    if (event?.body.case !== "approvalResult") return record;
+    event.body.value.approved = true;
+    const bytes = encodeLogRecord({
+      seq: Number(seq) as Seq,
+      prevHash,
+      contentHash,
+      fence: Number(fence) as Fence,
+      event: normaliseEvent(event),
+    });
+    return { ...record, bytes };
+  };
+  return {
+    async *read(request) {
+      for await (const page of sound.read(request)) yield page.map(altered);
+    },
+  };
+};
+
 const releasesTheLeaseEarly: Plant = (sound) => ({
   append: (request, options) => {
     const { writer } = request;
@@ -179,6 +230,10 @@ const FAULTS: Readonly<Record<string, { readonly plant: Plant; readonly breaks: 
   "a live lease is no reason to refuse": { plant: neverRefusesALiveLease, breaks: "I6" },
   "the expected head is not looked at": { plant: doesNotLookAtTheHead, breaks: "I6" },
   "half of an append is written": { plant: tearsAnAppend, breaks: "turn" },
+  "TOOL_CALL is committed after the effect": { plant: commitsTheToolCallAfterTheEffect, breaks: "I7" },
+  "a tool that has begun is said not to have": { plant: saysThatNothingHasBegun, breaks: "I3" },
+  "receipts are forgotten": { plant: forgetsReceipts, breaks: "I3" },
+  "a denial is read back as an approval": { plant: readsDenialsAsApprovals, breaks: "I7" },
   "watchers are told a wrong record": { plant: watchersMissARecord, breaks: "I8" },
 };
 

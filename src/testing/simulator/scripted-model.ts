@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type Clock } from "../../base/index.ts";
 import { MessageSchema, PartSchema, UsageSchema, type Part } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { Message, ModelChunk } from "../../spi/index.ts";
-import type { ModelScript } from "../invariants.ts";
+import type { ModelScript, ToolScript } from "../invariants.ts";
 import type { Dice } from "./dice.ts";
 import type { ModelMood, Weather } from "./weather.ts";
 
@@ -32,6 +32,25 @@ export function modelScript({
     if (mood === "ends early") return;
     const usage = create(UsageSchema, { model: request.model, inputTokens: BigInt(request.messages.length), outputTokens: BigInt(call) });
     yield { kind: "completed", response: { message: answer(dice, mood, call), usage }, facts: { attempts: 1 } };
+  };
+}
+
+/** What tools take, on one host. */
+export function toolScript({
+  weather,
+  dice,
+  clock,
+}: {
+  readonly weather: Weather;
+  readonly dice: Dice;
+  readonly clock: Clock;
+}): ToolScript {
+  return async (signal) => {
+    const mood = weather.toolMood();
+    if (mood === "hangs") await clock.sleep(3_600_000, { signal });
+    if (mood === "instant") return;
+    await clock.sleep(mood === "slow" ? dice.between(500, 20_000) : dice.between(1, 60), { signal });
+    if (mood === "fails") throw new HoldfastError("unavailable", "tool: it cannot be done now");
   };
 }
 

@@ -5,7 +5,15 @@ import { createController, type Controller, type ControllerLimits } from "../../
 import type { JournalStore } from "../../journal/index.ts";
 import type { Harness } from "../../spi/index.ts";
 import { harnessCatalog } from "../host.ts";
-import { CountedModel, observedHarnesses, type JournalMonitor, type Ledger, type ModelScript } from "../invariants.ts";
+import {
+  CountedModel,
+  CountedTools,
+  observedHarnesses,
+  type JournalMonitor,
+  type Ledger,
+  type ModelScript,
+  type ToolScript,
+} from "../invariants.ts";
 import type { Dice } from "./dice.ts";
 import { HostLife } from "./host-life.ts";
 import { JournalView, type Fates } from "./journal-view.ts";
@@ -23,6 +31,7 @@ export interface SimHostOptions {
   readonly digest: Digest;
   readonly limits: Partial<ControllerLimits>;
   readonly script: (clock: Clock) => ModelScript;
+  readonly toolScript: (clock: Clock) => ToolScript;
   readonly harnesses: (clock: Clock) => Readonly<Record<string, Harness>>;
   /** The version of its harnesses. */
   readonly version: string;
@@ -58,6 +67,7 @@ export class SimHost {
       journal: this.store,
       harnesses: observedHarnesses({ harnesses: harnessCatalog(options.harnesses(clock)), ledger, monitor, digest, host: name }),
       models: new CountedModel({ ledger, monitor, digest, alive, script: options.script(clock) }),
+      tools: new CountedTools({ ledger, monitor, alive, script: options.toolScript(clock) }),
       ports: { clock, random: dice, digest },
       log: SILENT_LOG,
       hostId: this.id,

@@ -73,6 +73,7 @@ const CLIENT_OPERATIONS: readonly (readonly [weight: number, operation: clients.
   [14, clients.resume],
   [10, watch],
   [9, clients.cancel],
+  [12, clients.approve],
   [9, clients.fork],
   [7, clients.suspend],
   [7, clients.createSession],

@@ -26,6 +26,9 @@ interface Climate {
 /** What a model does with one request. */
 export type ModelMood = "quick" | "streams" | "slow" | "fails" | "breaks" | "ends early" | "hangs" | "lone surrogates";
 
+/** What a tool does with one call. */
+export type ToolMood = "instant" | "quick" | "slow" | "fails" | "hangs";
+
 /** The weather of one world. */
 export class Weather implements Fates {
   /** Nothing goes wrong any more. */
@@ -83,6 +86,17 @@ export class Weather implements Fates {
       [1, "ends early"],
       [1, "hangs"],
       [1, "lone surrogates"],
+    ]);
+  }
+
+  toolMood(): ToolMood {
+    if (this.isCalm) return "quick";
+    return this.#dice.weighted<ToolMood>([
+      [4, "instant"],
+      [8, "quick"],
+      [3, "slow"],
+      [2, "fails"],
+      [1, "hangs"],
     ]);
   }
 

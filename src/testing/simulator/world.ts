@@ -18,12 +18,13 @@ import {
   type SessionEvidence,
 } from "../invariants.ts";
 import { hasItsInputs, startSeqFrom } from "../invariants/session-evidence.ts";
+import { toolCallsOf } from "../invariants/tool-evidence.ts";
 import { testDigest } from "../ports.ts";
 import { wrongAnswer, wrongInterruption, type CallKind, type Given } from "./answers.ts";
 import { busyJournal } from "./busy-journal.ts";
 import { Dice } from "./dice.ts";
 import { DIVERGENT, simulatedHarnesses } from "./harness-shapes.ts";
-import { modelScript } from "./scripted-model.ts";
+import { modelScript, toolScript } from "./scripted-model.ts";
 import { SimHost } from "./sim-host.ts";
 import { SimulatedTime } from "./time.ts";
 import { Trace } from "./trace.ts";
@@ -154,6 +155,7 @@ export class World {
       limits: this.#limits,
       version,
       script: (own) => modelScript({ weather: this.weather, dice, clock: own }),
+      toolScript: (own) => toolScript({ weather: this.weather, dice, clock: own }),
       harnesses: (own) =>
         simulatedHarnesses({ clock: own, throws: () => this.weather.throws(), nonce: () => dice.next(), isReplay: false }, version),
     });
@@ -210,6 +212,8 @@ export class World {
       sinceSeq: session === undefined ? 0 : this.of(session).lastSeq,
       appends: ledger.appends.length,
       calls: this.#callsOn(session).begun,
+      inherited: session !== undefined && this.hasInheritedCall(session),
+      waits: session !== undefined && this.waits(session),
     };
     this.note(`#${number} ${kind} ${this.nameOf(session)} @${host.name} ${JSON.stringify(given)}`);
     this.#callsOn(session).begun += 1;
@@ -233,7 +237,10 @@ export class World {
         contested: before.contested || this.#callsOn(session).begun > before.calls + 1 || changes > 0 || this.#isHeld(session),
         changes,
         deleted: session !== undefined && rules.isDeleted(session),
-        stuck: session !== undefined && this.isStuck(session, host.version, before.sinceSeq),
+        stuck:
+          session !== undefined &&
+          (this.isStuck(session, host.version, before.sinceSeq) || before.inherited || this.hasInheritedCall(session)),
+        waits: session !== undefined && (before.waits || this.waits(session)),
         full: this.#limits.turnsRunningMax === TURNS_FEW,
       });
       const code = error instanceof Error && "code" in error ? String(error.code) : "?";
@@ -246,10 +253,10 @@ export class World {
     }
   }
 
-  /** Follows a turn that a client was told of. */
-  follow(turn: RunningTurn, host: SimHost): void {
+  /** Follows a turn that a client was told of; one that `continues` was begun before. */
+  follow(turn: RunningTurn, host: SimHost, { continues = false }: { readonly continues?: boolean } = {}): void {
     const { session, executionId, startSeq } = turn;
-    this.ledger.told.push({ kind: "begun", session, executionId, seq: startSeq });
+    if (!continues) this.ledger.told.push({ kind: "begun", session, executionId, seq: startSeq });
     void turn.outcome.then((outcome) => {
       this.settled.add(turn);
       if (host.life.isDead) return;
@@ -292,6 +299,22 @@ export class World {
       if (kind !== EventKind.EVENT_EXECUTION_START) return false;
       return this.startOf(session, seq)?.harnessVersion !== version || !hasItsInputs(evidence, seq);
     });
+  }
+
+  /** Whether a fork's open turn has a call of its parent's without a result, as far as is known: nobody may take the turn up. */
+  hasInheritedCall(session: SessionUid): boolean {
+    const evidence = this.of(session);
+    const forkSeq = this.ledger.forks.find(({ children }) => children.includes(session))?.atSeq ?? 0;
+    const open = evidence.projections[evidence.lastSeq]?.openTurn;
+    if (open === undefined || forkSeq === 0) return false;
+    return toolCallsOf(evidence).some(({ callSeq, result }) => callSeq >= open.startSeq && callSeq <= forkSeq && result === undefined);
+  }
+
+  /** Whether an approval call of the session's own has no receipt, as far as is known. */
+  waits(session: SessionUid): boolean {
+    const forkSeq = this.ledger.forks.find(({ children }) => children.includes(session))?.atSeq ?? 0;
+    const evidence = this.of(session);
+    return (evidence.projections[evidence.lastSeq]?.openTurn?.approvals ?? []).some(({ requestSeq }) => requestSeq > forkSeq);
   }
 
   /** Judges everything that is new since the last time. */
