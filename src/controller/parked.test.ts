@@ -92,6 +92,30 @@ describe("a parked turn", () => {
     expect(await world.checks(session)).toEqual(["same"]);
   });
 
+  it("is cancelled also while its SUSPEND is on its way", async () => {
+    const world = newWorld(payer);
+    const suspending = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const slow: JournalStore = {
+      ...new DyingStore(world.journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),
+      append: async (request: AppendRequest) => {
+        if (request.events.some(({ event }) => event.body.case === "lifecycle" && event.body.value.kind === 1)) {
+          suspending.resolve();
+          await release.promise;
+        }
+        return world.journal.append(request);
+      },
+    };
+    await using host = world.host({ journal: slow });
+    const session = await host.createSession();
+    await host.begin(session, []);
+    await suspending.promise;
+    const cancelling = host.controller.cancel({ session, executionId: "", reason: "USER" });
+    release.resolve();
+    expect((await cancelling).projection.openTurn).toBeUndefined();
+    expect((await host.story(session)).slice(3)).toEqual([SUSPEND, "APPROVAL_RESULT p1 false", DENIED, "LIFECYCLE 5 USER", "END CANCELED"]);
+  });
+
   it("is deleted likewise", async () => {
     const world = newWorld(payer);
     await using host = world.host();

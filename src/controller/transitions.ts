@@ -198,10 +198,13 @@ async function unansweredCalls(journal: JournalStore, row: SessionRow): Promise<
   }
 }
 
-/** A turn that was interrupted instead, by its harness or by losing its session, is open still: what becomes of it is decided anew. */
+/**
+ * A turn that was interrupted instead, by its harness or by losing its session, is open still, and so is one that was about to park: what
+ * becomes of it is decided anew.
+ */
 async function cancelHere(turn: Turn, reason: CancelReason): Promise<StepResult> {
   const outcome = await turn.cancel(reason);
-  return outcome.kind === "interrupted" ? "again" : "done";
+  return outcome.kind === "ended" ? "done" : "again";
 }
 
 function notTheOpenTurn(): HoldfastError {
