@@ -6,7 +6,7 @@ import type { NewEvent, Receipt } from "../journal/index.ts";
 import { hostFailure, Mediation, unknownOutcome, type ApprovalSeqs, type IdentityRef, type ToolResult } from "../spi/index.ts";
 import { approvalResultEvent, toolResultEvent, type EventStamp } from "./events.ts";
 import type { HostTools } from "./host-tools.ts";
-import type { UnansweredCall } from "./tool-calls.ts";
+import type { UnansweredCall } from "./tool-group.ts";
 import { deniedResult, seqsOf } from "./tool-step.ts";
 
 /** Events and receipts for the append that ends a turn, to come before its END. */

@@ -28,10 +28,12 @@ import {
 } from "../spi/index.ts";
 import { AppendPage, receiptOf } from "./append-page.ts";
 import { approvalRequestEvent, toolCallEvent, toolResultEvent, type EventStamp } from "./events.ts";
+import { InOrder, type Place } from "./in-order.ts";
 import type { Lane } from "./lane.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import type { SinkContext } from "./sink.ts";
+import { isServed, resultSeqOf, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
 import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
@@ -46,39 +48,6 @@ const CALL_RECORDS_MAX = 3;
  * not is going to diverge, and is let go on to do so.
  */
 const SERVE_PATIENCE_MS = 1_000;
-
-/** A call as a harness asks for it. */
-interface Ask {
-  readonly asked: ToolCall;
-  readonly options: ToolCallOptions;
-  readonly settled: PromiseWithResolvers<ToolResult>;
-  /** The harness had gone already. */
-  readonly isLate: boolean;
-}
-
-/** A call of the group that is being begun. */
-interface Begun {
-  readonly ask: Ask;
-  readonly call: ToolCall;
-  /** What is recorded of it; undefined for a new call. */
-  readonly recorded: RecordedToolCall | undefined;
-  readonly step: BegunStep;
-}
-
-type BegunStep =
-  | ToolStep
-  | { readonly kind: "serve"; readonly result: NonNullable<RecordedToolCall["result"]> }
-  /** Another call of the turn acts under the same key. */
-  | { readonly kind: "copy"; readonly of: Promise<ToolResult> }
-  /** A replay has come to where the recorded turn was stopped. */
-  | { readonly kind: "wait" };
-
-/** A call without a result, as the end of its turn finds it. */
-export interface UnansweredCall {
-  readonly call: ToolCall;
-  readonly seq: Seq;
-  readonly approval: RecordedApproval | undefined;
-}
 
 /** Serves, or runs and records, the tool calls of one turn. */
 export class ToolCalls {
@@ -98,6 +67,9 @@ export class ToolCalls {
   readonly #unanswered = new Map<string, UnansweredCall>();
   readonly #running = new Set<Promise<unknown>>();
   readonly #parks: ApprovalRef[] = [];
+  readonly #handing = new InOrder();
+  /** Places of results that were recorded with their group's intents, by the ids of their calls. */
+  readonly #places = new Map<string, Place>();
   readonly #open: WhileOpen;
   /** Settles when every group that was asked so far has begun. */
   #begun: Promise<void> = Promise.resolve();
@@ -267,10 +239,19 @@ export class ToolCalls {
     admit(acting.length * CALL_RECORDS_MAX);
     const page = new AppendPage(journal.issuedSeq);
     for (const each of acting) this.#intend(each, page);
-    for (const { call, step } of acting) if (step.kind === "answer") this.#answer(call, step, page);
+    const answered = acting.filter(({ step }) => step.kind === "answer");
+    for (const { call, step } of answered) {
+      if (step.kind === "answer") this.#answer(call, step, page);
+      this.#places.set(call.id, this.#handing.place());
+    }
     if (page.isEmpty) return;
-    await journal.commit(page.events, { receipts: page.receipts });
-    gate.pass();
+    try {
+      await journal.commit(page.events, { receipts: page.receipts });
+      gate.pass();
+    } catch (error) {
+      for (const { call } of answered) this.#places.get(call.id)?.pass();
+      throw error;
+    }
   }
 
   #intend({ call, recorded, step }: Begun, page: AppendPage): void {
@@ -301,21 +282,33 @@ export class ToolCalls {
         void this.#hand(begun, step.result).then(resolve, reject);
         return;
       case "answer":
-        // It was recorded just now, after everything that is served.
-        void this.#hand(begun, { seq: this.#context.journal.issuedSeq, value: step.result }).then(resolve, reject);
+        void this.#handAnswer(begun, step.result).catch(reject);
         return;
       case "park":
         this.#park(call, reject);
         return;
       case "run":
         this.#tellDecision(ask, recorded);
-        this.#track(this.#run(call, step.approval, ask.options)).then(resolve, reject);
+        this.#track(this.#run(begun, step.approval)).catch(reject);
         return;
       case "copy":
-        this.#track(this.#copy(call, step.of)).then(resolve, reject);
+        this.#track(this.#copy(begun, step.of)).catch(reject);
         return;
       case "wait":
         this.#open.run(new Promise<never>(() => undefined)).catch(reject);
+    }
+  }
+
+  /** Hands out a result that was recorded with the intents, after everything that is served and was recorded before. */
+  async #handAnswer(begun: Begun, result: ToolResult): Promise<void> {
+    const { call, ask } = begun;
+    const place = this.#places.get(call.id);
+    this.#places.delete(call.id);
+    try {
+      await place?.turn;
+      ask.settled.resolve(await this.#hand(begun, { seq: this.#context.journal.issuedSeq, value: result }));
+    } finally {
+      place?.pass();
     }
   }
 
@@ -361,22 +354,27 @@ export class ToolCalls {
     return work;
   }
 
-  async #run(call: ToolCall, approval: ApprovalSeqs | undefined, options: ToolCallOptions): Promise<ToolResult> {
+  async #run(begun: Begun, approval: ApprovalSeqs | undefined): Promise<void> {
     const { gate, journal, tools, resultBytesMax } = this.#context;
-    const joined = options.signal === undefined ? gate.signal : AbortSignal.any([gate.signal, options.signal]);
+    const { call, ask } = begun;
+    const { signal } = ask.options;
+    const joined = signal === undefined ? gate.signal : AbortSignal.any([gate.signal, signal]);
     const outcome = await this.#open.run(executed(tools.executor, call, { session: journal.session, signal: joined }));
-    const bytesOf = (result: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, result, this.#context.principal));
+    const bytesOf = (made: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, made, this.#context.principal));
     const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
-    return this.#record(call, result, stateAfter(result));
+    await this.#record(begun, result, stateAfter(result));
   }
 
-  async #copy(call: ToolCall, of: Promise<ToolResult>): Promise<ToolResult> {
+  async #copy(begun: Begun, of: Promise<ToolResult>): Promise<void> {
     const result = await this.#open.run(of);
-    return this.#record(call, resultFor(call.id, result), undefined);
+    await this.#record(begun, resultFor(begun.call.id, result), undefined);
   }
 
-  /** Records a result before the harness gets it, or at the same time where it can act through the host only. */
-  async #record(call: ToolCall, result: ToolResult, state: ReceiptState | undefined): Promise<ToolResult> {
+  /**
+   * Records a result before the harness gets it, or at the same time where it can act through the host only. Results are handed out in the
+   * order in which they are recorded, whatever their commits take.
+   */
+  async #record({ call, ask }: Begun, result: ToolResult, state: ReceiptState | undefined): Promise<void> {
     const { gate, journal, earlyServing, principal } = this.#context;
     gate.pass();
     const page = new AppendPage(journal.issuedSeq);
@@ -384,18 +382,14 @@ export class ToolCalls {
     const unanswered = this.#unanswered.get(call.id);
     this.#unanswered.delete(call.id);
     if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
-    if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
-    else await journal.commit(page.events, { receipts: page.receipts });
-    return clone(ToolResultSchema, result);
+    const place = this.#handing.place();
+    try {
+      if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
+      else await journal.commit(page.events, { receipts: page.receipts });
+      await place.turn;
+      ask.settled.resolve(clone(ToolResultSchema, result));
+    } finally {
+      place.pass();
+    }
   }
-}
-
-/** Where the result of a call that was begun stands; past everything for one that has none. */
-function resultSeqOf({ step }: Begun): number {
-  return step.kind === "serve" ? step.result.seq : Number.MAX_SAFE_INTEGER;
-}
-
-/** Whether a recorded call needs nothing more than its record. */
-function isServed(step: BegunStep, { approval }: RecordedToolCall): boolean {
-  return step.kind === "serve" || step.kind === "wait" || (step.kind === "park" && approval !== undefined);
 }

@@ -1,0 +1,49 @@
+/** The calls of a group: how they are asked, and what is to become of each. */
+
+import type { Seq } from "../base/ids.ts";
+import type { ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
+import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
+import type { ToolStep } from "./tool-step.ts";
+
+/** A call as a harness asks for it. */
+export interface Ask {
+  readonly asked: ToolCall;
+  readonly options: ToolCallOptions;
+  readonly settled: PromiseWithResolvers<ToolResult>;
+  /** The harness had gone already. */
+  readonly isLate: boolean;
+}
+
+/** A call of the group that is being begun. */
+export interface Begun {
+  readonly ask: Ask;
+  readonly call: ToolCall;
+  /** What is recorded of it; undefined for a new call. */
+  readonly recorded: RecordedToolCall | undefined;
+  readonly step: BegunStep;
+}
+
+export type BegunStep =
+  | ToolStep
+  | { readonly kind: "serve"; readonly result: NonNullable<RecordedToolCall["result"]> }
+  /** Another call of the turn acts under the same key. */
+  | { readonly kind: "copy"; readonly of: Promise<ToolResult> }
+  /** A replay has come to where the recorded turn was stopped. */
+  | { readonly kind: "wait" };
+
+/** A call without a result, as the end of its turn finds it. */
+export interface UnansweredCall {
+  readonly call: ToolCall;
+  readonly seq: Seq;
+  readonly approval: RecordedApproval | undefined;
+}
+
+/** Where the result of a call that was begun stands; past everything for one that has none. */
+export function resultSeqOf({ step }: Begun): number {
+  return step.kind === "serve" ? step.result.seq : Number.MAX_SAFE_INTEGER;
+}
+
+/** Whether a recorded call needs nothing more than its record. */
+export function isServed(step: BegunStep, { approval }: RecordedToolCall): boolean {
+  return step.kind === "serve" || step.kind === "wait" || (step.kind === "park" && approval !== undefined);
+}
