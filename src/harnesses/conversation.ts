@@ -9,11 +9,24 @@
  *   one that the journal recorded for a call that no model made is left out.
  * - No message is empty. Everything else stands where it was said, reasoning included (I2), the inputs of failed and abandoned
  *   turns too.
+ * - A summary that a baseline announced is nothing that was said. Without its summary a baseline that needs one is as if it had never been.
  */
 
 import { create } from "@bufbuild/protobuf";
 import { MessageSchema, PartSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { EventKind, type Event, type HistoryPage, type Message, type Part, type ToolResult } from "../spi/index.ts";
+import {
+  baselineAccount,
+  EventKind,
+  messageText,
+  type Event,
+  type HistoryPage,
+  type Message,
+  type Part,
+  type ToolCall,
+  type ToolResult,
+} from "../spi/index.ts";
+import { baselineOf, NO_BASELINE, type Baseline } from "./baseline.ts";
+import { CallNames } from "./call-names.ts";
 
 /** What a model is told of a call whose result was never recorded. */
 const UNKNOWN_OUTCOME = "the outcome of this call is unknown: the turn ended before a result was recorded";
@@ -21,26 +34,62 @@ const UNKNOWN_OUTCOME = "the outcome of this call is unknown: the turn ended bef
 /** The roles of the contract; a message of another, or of none, is taken for its side's own. */
 const ROLES: ReadonlySet<string> = new Set(["system", "user", "assistant", "tool"]);
 
-interface CallSlot {
-  readonly id: string;
-  result: ToolResult | undefined;
+/** A call that a model made, and what became of it. */
+export interface CallSlot {
+  /** The call in the model's words. */
+  readonly call: ToolCall;
+  /** What the host knows the call by: its id, or another where that is empty or taken in the turn. */
+  readonly hostId: string;
+  readonly result: ToolResult | undefined;
 }
 
-interface Entry {
+/** A message, and the calls in it. */
+export interface ConversationEntry {
   readonly message: Message;
   /** The calls in the message, in their order. */
   readonly calls: readonly CallSlot[];
+  /** Brought by an input. */
+  readonly isInput: boolean;
 }
+
+type OpenSlot = { -readonly [Key in keyof CallSlot]: CallSlot[Key] };
 
 /** A conversation under construction. */
 export class Conversation {
-  readonly #entries: Entry[] = [];
-  /** The latest call of each id that has no result yet. */
-  readonly #open = new Map<string, CallSlot>();
+  readonly #entries: ConversationEntry[] = [];
+  /** Calls that have no result yet: the latest of each host id, and the latest of each id. */
+  readonly #openByHostId = new Map<string, OpenSlot>();
+  readonly #openById = new Map<string, OpenSlot>();
+  #names = new CallNames();
+  #baseline = NO_BASELINE;
+  /** A baseline that waits for its summary. */
+  #announced: Baseline | undefined;
+  #summary = "";
+
+  /** The messages so far without the results, which are with their calls. */
+  get entries(): readonly ConversationEntry[] {
+    return this.#entries;
+  }
+
+  /** From where on a model is sent what was said, as it was said. */
+  get baseline(): Baseline {
+    return this.#baseline;
+  }
+
+  /** What stands for the entries before `baseline.summary`; "" where none do. */
+  get summary(): string {
+    return this.#summary;
+  }
 
   /** Adds a page of events; pages come in their order. */
   addPage(page: HistoryPage): void {
     for (const event of page.events) this.#addEvent(event);
+  }
+
+  /** A turn begins: calls get names of their own again. */
+  beginTurn(): void {
+    this.#names = new CallNames();
+    this.#announced = undefined;
   }
 
   /** Adds an input of the turn that is about to run. */
@@ -48,43 +97,68 @@ export class Conversation {
     const parts: Part[] = [];
     for (const part of message.parts) {
       if (part.part.case !== "toolResult") parts.push(part);
-      else if (!this.#answer(part.part.value)) parts.push(resultAsText(part.part.value));
+      else if (!this.addResult(part.part.value)) parts.push(resultAsText(part.part.value));
     }
     // An input that is as it was is passed on as the same object; what is recorded of it is not touched.
     const whole = parts.every((part, index) => part === message.parts[index]) && parts.length === message.parts.length;
     this.#addMessage(whole ? message : create(MessageSchema, { role: speakerOf(message, parts), parts }), "user");
   }
 
-  /** The messages so far, each call with its result behind it. */
+  /** Adds what a model said, or the summary that it was asked for; the calls in it. */
+  addOutput(message: Message): readonly CallSlot[] {
+    if (this.#announced === undefined) return this.#addMessage(message, "assistant");
+    this.#summary = messageText(message);
+    this.#baseline = this.#announced;
+    this.#announced = undefined;
+    return [];
+  }
+
+  /** Adds a result. Whether it answers an open call; it is kept there then. */
+  addResult(result: ToolResult): boolean {
+    const slot = this.#openByHostId.get(result.id) ?? this.#openById.get(result.id);
+    if (slot === undefined) return false;
+    slot.result = result;
+    if (this.#openByHostId.get(slot.hostId) === slot) this.#openByHostId.delete(slot.hostId);
+    if (this.#openById.get(slot.call.id) === slot) this.#openById.delete(slot.call.id);
+    return true;
+  }
+
+  /** Begins anew at a baseline; one that summarises more than the one before it holds from its summary on. */
+  addBaseline(baseline: Baseline): void {
+    if (baseline.summary > this.#baseline.summary) this.#announced = baseline;
+    else this.#baseline = baseline;
+  }
+
+  /** The messages so far, each call with its result behind it, whatever the baseline. */
   messages(): Message[] {
-    return this.#entries.flatMap(({ message, calls }) => (calls.length === 0 ? [message] : [message, resultsOf(calls)]));
+    return this.#entries.flatMap((entry) => (entry.calls.length === 0 ? [entry.message] : [entry.message, resultsOf(entry.calls)]));
   }
 
   #addEvent(event: Event): void {
     const { body } = event;
+    if (event.kind === EventKind.EVENT_EXECUTION_START || event.kind === EventKind.EVENT_END) this.beginTurn();
     if (event.kind === EventKind.EVENT_INPUT && body.case === "message") this.addInput(body.value);
-    if (event.kind === EventKind.EVENT_OUTPUT && body.case === "message") this.#addMessage(body.value, "assistant");
-    if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.#answer(body.value);
+    if (event.kind === EventKind.EVENT_OUTPUT && body.case === "message") this.addOutput(body.value);
+    if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.addResult(body.value);
+    const baseline = baselineOf(baselineAccount(event) ?? "");
+    if (baseline !== undefined) this.addBaseline(baseline);
   }
 
-  #addMessage(message: Message, defaultRole: string): void {
-    if (!message.parts.some(saysSomething)) return;
+  #addMessage(message: Message, defaultRole: "user" | "assistant"): readonly CallSlot[] {
+    if (!message.parts.some(saysSomething)) return [];
     const said = ROLES.has(message.role) ? message : create(MessageSchema, { role: defaultRole, parts: message.parts });
-    const calls: CallSlot[] = [];
+    const calls: OpenSlot[] = [];
     if (said.role === "assistant") {
-      for (const { part } of said.parts) if (part.case === "toolCall") calls.push({ id: part.value.id, result: undefined });
+      for (const { part } of said.parts) {
+        if (part.case === "toolCall") calls.push({ call: part.value, hostId: this.#names.nameOf(part.value.id), result: undefined });
+      }
     }
-    for (const call of calls) this.#open.set(call.id, call);
-    this.#entries.push({ message: said, calls });
-  }
-
-  /** Whether the result answers an open call; it is kept there then. */
-  #answer(result: ToolResult): boolean {
-    const call = this.#open.get(result.id);
-    if (call === undefined) return false;
-    call.result = result;
-    this.#open.delete(result.id);
-    return true;
+    for (const slot of calls) {
+      this.#openByHostId.set(slot.hostId, slot);
+      this.#openById.set(slot.call.id, slot);
+    }
+    this.#entries.push({ message: said, calls, isInput: defaultRole === "user" });
+    return calls;
   }
 }
 
@@ -96,7 +170,7 @@ export function conversationOf(pages: Iterable<HistoryPage>): Message[] {
 }
 
 /** Whether a model would find something in the part. */
-function saysSomething({ part }: Part): boolean {
+export function saysSomething({ part }: Part): boolean {
   if (part.case === "text") return part.value.text !== "";
   if (part.case === "data") return part.value.data !== undefined;
   return part.case !== undefined;
@@ -107,12 +181,14 @@ function speakerOf(message: Message, parts: readonly Part[]): string {
   return message.role === "tool" && parts.length > 0 ? "user" : message.role;
 }
 
-function resultsOf(calls: readonly CallSlot[]): Message {
-  const parts = calls.map(({ id, result }) => {
-    const value = result ?? create(ToolResultSchema, { id, isError: true, error: UNKNOWN_OUTCOME });
-    return create(PartSchema, { part: { case: "toolResult", value } });
-  });
-  return create(MessageSchema, { role: "tool", parts });
+/** The message that answers calls, in their order, each under the id that the model gave it. */
+export function resultsOf(calls: readonly CallSlot[]): Message {
+  return create(MessageSchema, { role: "tool", parts: calls.map(({ call, result }) => resultPart(call.id, result)) });
+}
+
+function resultPart(id: string, result: ToolResult | undefined): Part {
+  const value = result ?? create(ToolResultSchema, { id, isError: true, error: UNKNOWN_OUTCOME });
+  return create(PartSchema, { part: { case: "toolResult", value: value.id === id ? value : create(ToolResultSchema, { ...value, id }) } });
 }
 
 function resultAsText(result: ToolResult): Part {
