@@ -83,7 +83,7 @@ describe("a config file", () => {
   });
 
   it.each([
-    [{ lisen: "x" }, /^lisen: is no key here; there are: listen, data, .*harnesses$/],
+    [{ lisen: "x" }, /^lisen: is no key here; there are: listen, data, .*harnesses, models$/],
     [{ registry: { port: 1 } }, /^registry\.port: is no key here; there are: listen, tokenFile$/],
     [{ registry: [] }, /^registry: must be an object$/],
     [{ "a b\n": 1 }, /^"a b\\n": is no key here/],
@@ -107,7 +107,7 @@ describe("a config file", () => {
     expect(refusal(() => readConfig({ config: write('{"__proto__": {"listen": "x"}}') }, {}))).toMatch(/^__proto__: is no key here/);
   });
 
-  it.each(["token", "operatorToken", "openaiApiKey", "anthropicApiKey"])("holds no secret: %s", (key) => {
+  it.each(["token", "operatorToken", "openaiApiKey", "anthropicApiKey", "googleApiKey"])("holds no secret: %s", (key) => {
     const message = refusal(() => read({ [key]: "hunter2" }));
     expect(message).toMatch(new RegExp(`^${key}: must not stand in the config file; set [A-Z_]+$`));
   });

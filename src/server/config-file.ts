@@ -1,5 +1,5 @@
 /**
- * The config file: JSON with a server's settings by their keys, and its harnesses.
+ * The config file: JSON with a server's settings by their keys, its harnesses and what it says of models.
  *
  * Invariants: a key that is not known is refused by its path, so that a slip of the pen never passes for a default; a secret is refused;
  * nothing of the file's text is in an error.
@@ -19,6 +19,8 @@ export interface ConfigFile {
   readonly settings: ReadonlyMap<SettingName, string>;
   /** What stands under `harnesses`; undefined when nothing does. */
   readonly harnesses: ConfigValue | undefined;
+  /** What stands under `models`; undefined when nothing does. */
+  readonly models: ConfigValue | undefined;
 }
 
 /** The largest config file. */
@@ -49,7 +51,7 @@ function parsed(text: string, field: string): unknown {
   }
 }
 
-/** The settings and harnesses in the value of a config file. */
+/** The settings, harnesses and models in the value of a config file. */
 export function configFileOf(value: unknown, folder: string): ConfigFile {
   const settings = new Map<SettingName, string>();
   const take = (entries: ReadonlyMap<string, ConfigValue>): void => {
@@ -62,10 +64,12 @@ export function configFileOf(value: unknown, folder: string): ConfigFile {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidArgument("config", "must be an object of settings");
   const top = new Map(entriesOf({ at: "", value }));
   const harnesses = top.get("harnesses");
+  const models = top.get("models");
   top.delete("harnesses");
+  top.delete("models");
   for (const { at } of top.values()) refuseUnknown(at);
   take(top);
-  return { folder, settings, harnesses };
+  return { folder, settings, harnesses, models };
 }
 
 const ENTRIES = Object.entries(SETTINGS) as readonly (readonly [SettingName, Setting])[];
@@ -86,7 +90,7 @@ function refuseUnknown(key: string): void {
   if (known.includes(key)) return;
   const secret = ENTRIES.find(([name, { file }]) => name === key && file === undefined)?.[1];
   if (secret !== undefined) throw invalidArgument(key, `must not stand in the config file; set ${secret.env}`);
-  throw invalidArgument(key, `is no key here; there are: ${[...known, "harnesses"].join(", ")}`);
+  throw invalidArgument(key, `is no key here; there are: ${[...known, "harnesses", "models"].join(", ")}`);
 }
 
 function settingText({ at, value }: ConfigValue, { form }: Setting, folder: string): string {

@@ -6,6 +6,7 @@ import { HoldfastError } from "../base/index.ts";
 import { TEST_CERT, TEST_KEY } from "../../e2e/support/certificate.ts";
 import { newKeyPair, signerOf } from "../node/index.ts";
 import { DEFAULT_CONFIG, readConfig, type Environment, type Flags } from "./config.ts";
+import { NO_MODELS } from "./model-config.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 
 /** The message with which a configuration is refused; undefined when it is taken. */
@@ -39,6 +40,8 @@ describe("a server's configuration", () => {
       token: undefined,
       signer: undefined,
       openai: undefined,
+      google: undefined,
+      models: NO_MODELS,
       anthropic: undefined,
       recover: "leave",
       retentionMs: 30 * 86_400_000,
@@ -79,6 +82,9 @@ describe("a server's configuration", () => {
       OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
       ANTHROPIC_API_KEY: "k2",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:2",
+      HOLDFAST_OPENAI_API: "responses",
+      GEMINI_API_KEY: "k3",
+      GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:3",
       HOLDFAST_RECOVER: "resume",
       HOLDFAST_RETENTION: "12h",
       HOLDFAST_SIGNING_KEY_FILE: fileWith(pair.privatePem),
@@ -99,8 +105,10 @@ describe("a server's configuration", () => {
       tls: { key: TEST_KEY, cert: TEST_CERT },
       token: "sesame",
       signer,
-      openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1" },
+      openai: { apiKey: "k1", baseUrl: "http://127.0.0.1:1/v1", api: "responses" },
       anthropic: { apiKey: "k2", baseUrl: "http://127.0.0.1:2" },
+      google: { apiKey: "k3", baseUrl: "http://127.0.0.1:3" },
+      models: NO_MODELS,
       recover: "resume",
       retentionMs: 12 * 3_600_000,
       shutdownGraceMs: 500,
@@ -114,6 +122,10 @@ describe("a server's configuration", () => {
     expect(readConfig({ registryListen: "off" }, env).registry.listen).toBe("off");
     expect(readConfig({}, { ...env, HOLDFAST_TOKEN: "direct" }).token).toBe("direct");
     expect(readConfig({}, { OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }).openai).toEqual({ baseUrl: "http://127.0.0.1:1/v1" });
+  });
+
+  it("takes no API of OpenAI's that there is not", () => {
+    expect(refusal({}, { OPENAI_API_KEY: "k", HOLDFAST_OPENAI_API: "completions" })).toBe("HOLDFAST_OPENAI_API: must be responses or chat");
   });
 
   it("keeps deleted sessions for a time, not at all, or for ever", () => {

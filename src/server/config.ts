@@ -7,6 +7,8 @@ import { invalidArgument, type HoldfastError, type Signer } from "../base/index.
 import { signerOf, type LogLevel } from "../node/index.ts";
 import { readConfigFile, type ConfigFile } from "./config-file.ts";
 import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
+import type { OpenAiApi } from "../models/index.ts";
+import { modelsConfig, type ModelsConfig } from "./model-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 
 /** How a server is to run. */
@@ -24,9 +26,15 @@ export interface ServerConfig {
   /** Signs the heads of sessions; undefined for no signatures. */
   readonly signer: Signer | undefined;
   /** The OpenAI-compatible API that serves what no other provider does; undefined for none. */
-  readonly openai: { readonly apiKey?: string | undefined; readonly baseUrl?: string | undefined } | undefined;
+  readonly openai:
+    | { readonly apiKey?: string | undefined; readonly baseUrl?: string | undefined; readonly api?: OpenAiApi | undefined }
+    | undefined;
   /** The Anthropic API; undefined for none. */
   readonly anthropic: { readonly apiKey: string; readonly baseUrl?: string | undefined } | undefined;
+  /** The Gemini API; undefined for none. */
+  readonly google: { readonly apiKey: string; readonly baseUrl?: string | undefined } | undefined;
+  /** What the config file says of models. */
+  readonly models: ModelsConfig;
   /** What becomes of turns that an earlier start left open. */
   readonly recover: "leave" | "resume";
   /** How long deleted sessions are kept; undefined keeps them for ever. */
@@ -74,6 +82,8 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     signer: configuredSigner(values),
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
+    google: googleOf(values),
+    models: modelsConfig(values.file?.models),
     recover: values.oneOf("recover", ["leave", "resume"]),
     retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
@@ -237,12 +247,18 @@ function checkedToken(values: Values, name: SettingName, token: string): string 
 function openaiOf(values: Values): ServerConfig["openai"] {
   const apiKey = values.given("openaiApiKey");
   const baseUrl = values.given("openaiBaseUrl");
-  return apiKey === undefined && baseUrl === undefined ? undefined : { apiKey, baseUrl };
+  const api = values.given("openaiApi") === undefined ? undefined : values.oneOf("openaiApi", ["responses", "chat"] as const);
+  return apiKey === undefined && baseUrl === undefined ? undefined : { apiKey, baseUrl, api };
 }
 
 function anthropicOf(values: Values): ServerConfig["anthropic"] {
   const apiKey = values.given("anthropicApiKey");
   return apiKey === undefined ? undefined : { apiKey, baseUrl: values.given("anthropicBaseUrl") };
+}
+
+function googleOf(values: Values): ServerConfig["google"] {
+  const apiKey = values.given("googleApiKey");
+  return apiKey === undefined ? undefined : { apiKey, baseUrl: values.given("googleBaseUrl") };
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

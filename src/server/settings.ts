@@ -30,7 +30,7 @@ export const SETTINGS = {
     flag: "config",
     takes: "file",
     env: "HOLDFAST_CONFIG",
-    what: "a file of JSON with these settings by their keys, and with harnesses",
+    what: "a file of JSON with these settings by their keys, and with harnesses and models",
   },
   listen: {
     flag: "listen",
@@ -71,7 +71,7 @@ export const SETTINGS = {
     env: "HOLDFAST_MODEL",
     file: "model",
     default: "echo",
-    what: "the model of sessions whose creator names none",
+    what: "the model of sessions whose creator names none; script:file plays a script of YAML or JSON",
   },
   recover: {
     flag: "recover",
@@ -144,11 +144,22 @@ export const SETTINGS = {
     file: "openaiBaseUrl",
     what: "the address of an OpenAI-compatible API; with it or a key, every model that no other provider serves is asked for there",
   },
+  openaiApi: {
+    env: "HOLDFAST_OPENAI_API",
+    file: "openaiApi",
+    what: "the API of OpenAI's that is spoken, responses or chat; where nobody says, responses at OpenAI's own address and chat at any other",
+  },
   anthropicApiKey: { env: "ANTHROPIC_API_KEY", what: "the key for Anthropic's models, which claude-* and anthropic/* are asked from" },
   anthropicBaseUrl: {
     env: "ANTHROPIC_BASE_URL",
     file: "anthropicBaseUrl",
     what: "the address of the Anthropic API, where it is not the vendor's own",
+  },
+  googleApiKey: { env: "GEMINI_API_KEY", what: "the key for Google's models, which gemini-* and google/* are asked from" },
+  googleBaseUrl: {
+    env: "GOOGLE_GEMINI_BASE_URL",
+    file: "googleBaseUrl",
+    what: "the address of the Gemini API, where it is not the vendor's own",
   },
   registryListen: {
     flag: "registry-listen",
