@@ -12,7 +12,7 @@ import type { ModelResult } from "../gen/agentsessions/v1/harness_pb.ts";
 import { ApprovalParkedError } from "../spi/faults.ts";
 import type { CallOptions } from "../spi/harness.ts";
 import type { ModelResponse } from "../spi/model.ts";
-import type { ApprovalRef, ToolResult } from "../spi/wire.ts";
+import type { ApprovalRef, ToolResult, Usage } from "../spi/wire.ts";
 import { errorOfWire } from "./status.ts";
 
 interface Waiting<T> {
@@ -23,6 +23,8 @@ interface Waiting<T> {
 
 /** The ordinal of what is no event: a request for a token. */
 const NO_EVENT = 0;
+
+const NO_USAGE: Usage = { $typeName: "agentsessions.v1.Usage", model: "", inputTokens: 0n, outputTokens: 0n, reasoningTokens: 0n };
 
 /** What waits for the host. */
 export class CallTable {
@@ -79,8 +81,10 @@ export class CallTable {
   }
 
   answerModel({ modelCallId, message, usage }: ModelResult): void {
-    if (message === undefined || usage === undefined) return;
-    take(this.#models, modelCallId)?.resolve({ message, usage });
+    const waiting = take(this.#models, modelCallId);
+    if (message === undefined) waiting?.reject(new HoldfastError("internal", "model: the host sent a result without a message"));
+    // A host of another make may know nothing of what the call consumed.
+    else waiting?.resolve({ message, usage: usage ?? NO_USAGE });
   }
 
   answerTool(result: ToolResult): void {

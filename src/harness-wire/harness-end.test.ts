@@ -120,6 +120,20 @@ describe("the harness's end", () => {
     expect([runs, played.said, played.end.openExchanges]).toEqual([0, ["end 13"], 0]);
   });
 
+  it("takes a completion without usage for one that consumed nothing, and refuses one without a message", async () => {
+    const seen: unknown[] = [];
+    const played = new Played(async (start, sink) => {
+      seen.push((await sink.model({ model: "m", messages: start.inputs })).usage.inputTokens);
+      await sink.model({ model: "m", messages: start.inputs }).catch((error: unknown) => seen.push(error));
+    }).start();
+    await settled();
+    played.control({ case: "model", value: { modelCallId: "m1", message: textMessage("assistant", "x") } });
+    await settled();
+    played.control({ case: "model", value: { modelCallId: "m2" } });
+    await played.end.idle();
+    expect(seen).toMatchObject([0n, { code: "internal" }]);
+  });
+
   it("does not mind a result that nobody waits for any more", async () => {
     const gone = new AbortController();
     const played = new Played(async (start, sink) => {

@@ -13,7 +13,7 @@ import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ExchangeEnd, HarnessFrame, MintTokenRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { ApprovalParkedError, HarnessFailure } from "../spi/faults.ts";
-import { expiresUnixOf, type EventSink, type Start } from "../spi/index.ts";
+import { expiresUnixOf, ToolResultCode, type ApprovalResult, type EventSink, type Start, type ToolResult } from "../spi/index.ts";
 import { askedEffectOf, isSameRef, type AskedEffect } from "./asked-effect.ts";
 import { EffectRunner, type ControllerBody } from "./effect-runner.ts";
 import { HistoryFeed } from "./history-feed.ts";
@@ -177,6 +177,8 @@ export class HostExecution implements HostExchange {
 
   async #answer(ordinal: number, result: ControllerBody): Promise<void> {
     try {
+      const decision = result.case === "tool" ? decisionOf(result.value) : undefined;
+      if (decision !== undefined) await this.#control({ case: "approval", value: decision });
       await this.#control(result);
     } catch (error) {
       // A line that is closed ends the execution by itself; a result that is too large for the harness is its author's affair.
@@ -291,6 +293,19 @@ export class HostExecution implements HostExchange {
   async #send(body: HostFrameBody, extras?: FrameExtras): Promise<void> {
     if (!this.#isOver) await this.#context.send(body, extras);
   }
+}
+
+/** The decision behind a receipt, which a harness is told before it; undefined for a call that needed none. */
+function decisionOf({ id, code, error, approvalRequestSeq }: ToolResult): ApprovalResult | undefined {
+  if (approvalRequestSeq === 0n) return undefined;
+  const approved = code !== ToolResultCode.APPROVAL_DENIED;
+  return {
+    $typeName: "agentsessions.v1.ApprovalResult",
+    toolCallId: id,
+    approved,
+    reason: approved ? "" : error,
+    requestSeq: approvalRequestSeq,
+  };
 }
 
 function sweptAwayPark(): HoldfastError {

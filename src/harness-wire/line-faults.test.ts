@@ -1,13 +1,14 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/index.ts";
-import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
+import { EventKind, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { systemClock } from "../node/index.ts";
 import { textResponse } from "../testing/host.ts";
 import { seededPorts } from "../testing/ports.ts";
 import { faultyLine, type FaultyRun } from "../testing/harness-wire/fault-peers.ts";
 import { memoryLine } from "../testing/harness-wire/memory-line.ts";
 import { outcomeOf, PARK, ProbeSink, probeStart } from "../testing/harness-wire/probe-host.ts";
-import { ApprovalParkedError } from "../spi/index.ts";
+import { ApprovalParkedError, ToolResultCode } from "../spi/index.ts";
 import { createLineHarness, type LineHarness, type WireLimits } from "./index.ts";
 
 const never = new AbortController().signal;
@@ -197,6 +198,28 @@ describe("a park", () => {
     await run.until("controller");
     clock.advance(30_000);
     expect(await outcome).toBe("parked");
+  });
+});
+
+describe("a receipt of a call that was decided", () => {
+  it.each([
+    [ToolResultCode.CODE_UNSPECIFIED, true, ""],
+    [ToolResultCode.APPROVAL_DENIED, false, "the call was denied: no"],
+  ])("comes after its decision: code %d", async (code, approved, reason) => {
+    const sink = new ProbeSink();
+    sink.toolCall = async ({ id }) =>
+      create(ToolResultSchema, { id, code, isError: code !== 0, error: reason, approvalRequestSeq: 7n, approvalDecisionSeq: 9n });
+    const { run } = await against(
+      (peer) => peer.event({ kind: EventKind.EVENT_TOOL_CALL, body: { case: "tool", value: { id: "c", tool: "pay", mediation: 3 } } }),
+      { sink },
+    );
+    await settled();
+    const frames = run.received.map((frame) => (frame.case === "controller" ? frame.value.frame : frame));
+    expect(frames).toMatchObject([
+      { case: "approval", value: { toolCallId: "c", approved, reason, requestSeq: 7n } },
+      { case: "tool", value: { id: "c", approvalDecisionSeq: 9n } },
+    ]);
+    run.peer.close();
   });
 });
 

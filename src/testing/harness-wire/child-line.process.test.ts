@@ -5,7 +5,7 @@ import { SILENT_LOG } from "../../base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock as clock } from "../../node/index.ts";
 import type { Harness } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
-import { CONFORMANCE_ABILITIES as abilities, conformanceHarnesses, contractTests } from "../conformance/index.ts";
+import { CONFORMANCE_ABILITIES as abilities, conformanceHarnesses, conformanceTools, contractTests } from "../conformance/index.ts";
 import { inProcessTransport } from "../in-process.ts";
 import { openChildLine, type OpenLine } from "./lines.ts";
 import { inputHistory, outcomeOf, ProbeSink, probeStart } from "./probe-host.ts";
@@ -70,6 +70,7 @@ describe("a host whose harnesses are children", () => {
   afterAll(async () => {
     for (const line of lines) await line[Symbol.asyncDispose]();
   });
-  const connect = () => inProcessTransport({ journal: createMemoryStore({ ...ports, log: SILENT_LOG }), ports, harnesses });
+  const connect = () =>
+    inProcessTransport({ journal: createMemoryStore({ ...ports, log: SILENT_LOG }), ports, harnesses, tools: conformanceTools() });
   it.each(contractTests({ connect, abilities }))("$name", ({ run }) => run());
 });
