@@ -34,7 +34,7 @@ import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import type { SinkContext } from "./sink.ts";
 import { isServed, resultSeqOf, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
-import { refuseUnfit, refuseUnmediated } from "./tool-refusals.ts";
+import { refuseUnfit, refuseUnmediated, unfitResult } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
 import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
 import { WhileOpen } from "./while-open.ts";
@@ -191,7 +191,7 @@ export class ToolCalls {
     this.#enter(ask.options, this.#isBesidePark(ask));
     const call = normaliseToolCall(ask.asked);
     refuseUnmediated(call);
-    if (!tape.expectsTool(call)) await this.#refuseNew(call);
+    const unfit = tape.expectsTool(call) ? undefined : await this.#refuseNew(call, ask.options);
     const recorded = tape.tool(call);
     this.#ids.add(call.id);
     if (recorded?.result !== undefined) {
@@ -199,6 +199,7 @@ export class ToolCalls {
       return this.#keyed(begun);
     }
     if (isReplay) return { ask, call, recorded, step: { kind: "wait" } };
+    if (unfit !== undefined) return this.#keyed({ ask, call, recorded, step: { kind: "answer", result: unfitResult(call.id, unfit) } });
     const earlier = this.#byKey.get(call.idempotencyKey);
     if (earlier !== undefined) return { ask, call, recorded, step: { kind: "copy", of: earlier.result } };
     const step = await toolStep({ call, isNew: recorded === undefined, approval: recorded?.approval }, tools);
@@ -216,17 +217,21 @@ export class ToolCalls {
     return begun;
   }
 
-  /** Throws for a call that may not be recorded. What is recorded already is not looked at again: tools may have changed since. */
-  async #refuseNew(call: ToolCall): Promise<void> {
+  /**
+   * Throws for a call that may not be recorded; what is wrong with one that is recorded as refused. What is recorded already is not looked
+   * at again: tools may have changed since.
+   */
+  async #refuseNew(call: ToolCall, options: ToolCallOptions): Promise<string | undefined> {
     const { mayPark, principal, tools } = this.#context;
     if (this.#ids.has(call.id)) throw invalidArgument("id", "must be unique: another call of the turn has this id");
     refuseOversize("tool_call", toolCallEvent(this.#stamp, call, principal));
     if (call.mediation === Mediation.REQUIRES_APPROVAL && !mayPark) {
       throw new HoldfastError("failed_precondition", "tool: only a harness that keeps no state in memory may wait for an approval");
     }
-    refuseUnfit(call, this.#context);
+    const unfit = refuseUnfit(call, options, this.#context);
     const earlier = this.#byKey.get(call.idempotencyKey)?.call ?? (await tools.callUnder(call.idempotencyKey));
     if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
+    return unfit;
   }
 
   /** Makes the intents of a group durable, and with them the results that need no tool. */

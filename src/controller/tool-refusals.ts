@@ -1,7 +1,8 @@
 /** What a tool call is refused for, before anything of it is recorded. */
 
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
-import { Mediation, type ToolCall } from "../spi/index.ts";
+import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
+import { hostFailure, Mediation, type ToolCall, type ToolCallOptions, type ToolResult } from "../spi/index.ts";
 import type { SinkContext } from "./sink.ts";
 import { unservedTool } from "./tool-step.ts";
 
@@ -14,13 +15,26 @@ export function refuseUnmediated(call: ToolCall): void {
   if (call.idempotencyKey === "") throw invalidArgument("idempotency_key", "must be set: it names the effect, so that it happens once");
 }
 
-/** Throws for a tool that is not here and for arguments that do not fit it. A replay may not know the tools, and then knows nothing. */
-export function refuseUnfit(call: ToolCall, { executor, isReplay }: Pick<SinkContext, "executor" | "isReplay">): void {
+/**
+ * What is wrong with a call's arguments, for a harness that wants it as the call's result. Throws for a tool that is not here, and what is
+ * wrong for any other harness. A replay may not know the tools, and then knows nothing.
+ */
+export function refuseUnfit(
+  call: ToolCall,
+  { unfit }: Pick<ToolCallOptions, "unfit">,
+  { executor, isReplay }: Pick<SinkContext, "executor" | "isReplay">,
+): string | undefined {
   if (executor === undefined) {
-    if (isReplay) return;
+    if (isReplay) return undefined;
     throw new HoldfastError("failed_precondition", "tool: this host has no tool executor, so it runs no mediated tools");
   }
   if (executor.find(call.tool) === undefined) throw unservedTool();
   const fault = executor.check(call);
-  if (fault !== undefined) throw invalidArgument("args", fault);
+  if (fault !== undefined && unfit !== "answer") throw invalidArgument("args", fault);
+  return fault;
+}
+
+/** The result of a call whose arguments do not fit its tool. */
+export function unfitResult(id: string, fault: string): ToolResult {
+  return hostFailure(id, { code: ToolResult_Code.CODE_UNSPECIFIED, error: `args: ${fault}; the tool was not run` });
 }

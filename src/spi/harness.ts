@@ -22,6 +22,12 @@ export interface CallOptions {
 export interface ToolCallOptions extends CallOptions {
   /** Told of the decision on a call that needed approval, before the call resolves with its receipt. */
   readonly onDecision?: ((decision: ApprovalResult) => void) | undefined;
+  /**
+   * What becomes of a call whose arguments do not fit the tool's schema. `answer`: the call is recorded with a result that says what is
+   * wrong, for a model to mend it, and nothing runs. Default `refuse`: INVALID_ARGUMENT, and nothing is recorded. Over a wire it is always
+   * `refuse`.
+   */
+  readonly unfit?: "refuse" | "answer" | undefined;
 }
 
 /** An agent: one object drives any number of turns of any number of sessions. */
