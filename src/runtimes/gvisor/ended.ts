@@ -1,6 +1,7 @@
 /** What becomes of a turn whose sandbox has gone. */
 
-import { HoldfastError } from "../../base/errors.ts";
+import { ERROR_CODES, HoldfastError } from "../../base/errors.ts";
+import { HarnessFailure } from "../../spi/index.ts";
 import type { Exit } from "./container.ts";
 
 /** A sandbox that was told to leave. */
@@ -13,9 +14,11 @@ export function endedError(exit: Exit): HoldfastError {
   return new HoldfastError("unavailable", `harness: its sandbox ${wordsOf(exit)}; an interrupted turn can be resumed`);
 }
 
-/** A sandbox that took too much. */
-export function tooMuchMemory(bytesMax: number): HoldfastError {
-  return new HoldfastError("resource_exhausted", `harness: its sandbox had more than its ${bytesMax} bytes of memory; it was ended`);
+/** A sandbox that took too much. Its turn has failed: doing it again would end the same way. */
+export function tooMuchMemory(bytesMax: number): HarnessFailure {
+  const message = `harness: its sandbox had more than its ${bytesMax} bytes of memory; it was ended`;
+  const cause = new HoldfastError("resource_exhausted", message);
+  return new HarnessFailure(ERROR_CODES[cause.code].grpc, message, { cause });
 }
 
 /** A sandbox that does not answer. */

@@ -43,7 +43,7 @@ export class Sandbox {
   readonly #line: LineHarness;
   readonly #watch: MemoryWatch | undefined;
   readonly #gone: Promise<void>;
-  #why: HoldfastError | undefined;
+  #why: Error | undefined;
   #isPaused = false;
   /** Its end is the end of a capture. */
   #isCaptured = false;
@@ -142,7 +142,7 @@ export class Sandbox {
     await this.#end(stoppedError(), this.#isPaused ? 0 : this.#host.settings.stopGraceMs);
   }
 
-  async #end(why: HoldfastError | undefined, graceMs: number): Promise<void> {
+  async #end(why: Error | undefined, graceMs: number): Promise<void> {
     if (this.#container.exit === undefined) this.#why ??= why;
     if (graceMs === 0) this.#container.kill();
     await this.#container.stop(graceMs);
@@ -175,7 +175,7 @@ export class Sandbox {
 
   /** The line, which knows why it ended, and tells when the host gives an exchange up. */
   #explained(line: HostLine): HostLine {
-    const whyEnded = (): Promise<HoldfastError | undefined> => this.#whyEnded();
+    const whyEnded = (): Promise<Error | undefined> => this.#whyEnded();
     const giveUp = (): void => void this.#end(undefined, this.#host.settings.stopGraceMs);
     return {
       takesEncodedEvents: line.takesEncodedEvents,
@@ -194,7 +194,7 @@ export class Sandbox {
     };
   }
 
-  async #whyEnded(): Promise<HoldfastError | undefined> {
+  async #whyEnded(): Promise<Error | undefined> {
     const news = Promise.withResolvers<Exit | undefined>();
     const timer = this.#host.settings.ports.clock.after(NEWS_MS, () => news.resolve(undefined));
     void this.#container.ended.then(news.resolve);
@@ -220,10 +220,7 @@ export class Sandbox {
   }
 }
 
-async function* explainedFrames(
-  line: HostLine,
-  whyEnded: () => Promise<HoldfastError | undefined>,
-): AsyncGenerator<HarnessFrame, void, undefined> {
+async function* explainedFrames(line: HostLine, whyEnded: () => Promise<Error | undefined>): AsyncGenerator<HarnessFrame, void, undefined> {
   try {
     yield* line.frames;
   } catch (error) {
