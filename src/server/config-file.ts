@@ -1,5 +1,6 @@
 /**
- * The config file: JSON with a server's settings by their keys, its harnesses and what it says of models.
+ * The config file: JSON with a server's settings by their keys, its harnesses and what it says of models
+ * and tools.
  *
  * Invariants: a key that is not known is refused by its path, so that a slip of the pen never passes for a default; a secret is refused;
  * nothing of the file's text is in an error.
@@ -21,6 +22,8 @@ export interface ConfigFile {
   readonly harnesses: ConfigValue | undefined;
   /** What stands under `models`; undefined when nothing does. */
   readonly models: ConfigValue | undefined;
+  /** What stands under `tools`; undefined when nothing does. */
+  readonly tools: ConfigValue | undefined;
 }
 
 /** The largest config file. */
@@ -67,9 +70,11 @@ export function configFileOf(value: unknown, folder: string): ConfigFile {
   const models = top.get("models");
   top.delete("harnesses");
   top.delete("models");
+  const tools = top.get("tools");
+  top.delete("tools");
   for (const { at } of top.values()) refuseUnknown(at);
   take(top);
-  return { folder, settings, harnesses, models };
+  return { folder, settings, harnesses, models, tools };
 }
 
 const ENTRIES = Object.entries(SETTINGS) as readonly (readonly [SettingName, Setting])[];
@@ -90,7 +95,7 @@ function refuseUnknown(key: string): void {
   if (known.includes(key)) return;
   const secret = ENTRIES.find(([name, { file }]) => name === key && file === undefined)?.[1];
   if (secret !== undefined) throw invalidArgument(key, `must not stand in the config file; set ${secret.env}`);
-  throw invalidArgument(key, `is no key here; there are: ${[...known, "harnesses", "models"].join(", ")}`);
+  throw invalidArgument(key, `is no key here; there are: ${[...known, "harnesses", "models", "tools"].join(", ")}`);
 }
 
 function settingText({ at, value }: ConfigValue, { form }: Setting, folder: string): string {

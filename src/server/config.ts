@@ -10,6 +10,7 @@ import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
 import type { OpenAiApi } from "../models/index.ts";
 import { modelsConfig, type ModelsConfig } from "./model-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
+import { NO_TOOLS, toolsConfig, type ToolsConfig } from "./tool-config.ts";
 
 /** How a server is to run. */
 export interface ServerConfig {
@@ -43,6 +44,8 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   /** The harnesses of the config file, by name; they are STATIC. */
   readonly harnesses: Readonly<Record<string, HarnessConfig>>;
+  /** What the config file says of tools. */
+  readonly tools: ToolsConfig;
   /** The operator's port. `beside` is 127.0.0.1 and the port after the server's own; without a token it must be loopback. */
   readonly registry: {
     readonly listen: { readonly host: string; readonly port: number } | "beside" | "off";
@@ -89,6 +92,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
     harnesses: values.file === undefined ? {} : harnessConfigs(values.file.harnesses, { folder: values.file.folder, env }),
+    tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.tools, { folder: values.file.folder, env }),
     registry: registryOf(values),
     pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),

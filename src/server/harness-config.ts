@@ -4,10 +4,10 @@
  * Invariant: what was read is whole. Paths are absolute, defaults are filled in, files and variables that it names have been read.
  */
 
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { invalidArgument } from "../base/index.ts";
 import { harnessAddress, harnessName } from "../placement/index.ts";
+import { environmentOf, fieldsOf, fileText, type ConfigSurroundings, type Fields } from "./config-fields.ts";
 import { choiceOf, countOf, entriesOf, flagOf, textOf, textsOf, type ConfigValue } from "./config-value.ts";
 
 /** A harness of the host's own that lives outside of the host's process. */
@@ -67,21 +67,13 @@ export interface GvisorHarness extends ProgramConfig {
   readonly runtime: "gvisor";
 }
 
-/** What the file's harnesses refer to. */
-export interface HarnessSurroundings {
-  /** The config file's folder. */
-  readonly folder: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
 const HARNESSES_MAX = 256;
 const ARGUMENTS_MAX = 1_024;
-const VARIABLES_MAX = 256;
 const MEMORY_BYTES_MAX = 2 ** 44;
 const CPU_SECONDS_MAX = 365 * 86_400;
 
 /** The harnesses by their names. Throws INVALID_ARGUMENT that names the path of the key. */
-export function harnessConfigs(harnesses: ConfigValue | undefined, around: HarnessSurroundings): Readonly<Record<string, HarnessConfig>> {
+export function harnessConfigs(harnesses: ConfigValue | undefined, around: ConfigSurroundings): Readonly<Record<string, HarnessConfig>> {
   if (harnesses === undefined) return {};
   const entries = [...entriesOf(harnesses)];
   if (entries.length > HARNESSES_MAX) throw invalidArgument(harnesses.at, `must have at most ${HARNESSES_MAX} harnesses`);
@@ -91,7 +83,7 @@ export function harnessConfigs(harnesses: ConfigValue | undefined, around: Harne
 const RUNTIMES = ["process", "remote", "quickjs", "gvisor"] as const;
 const LINES = ["stdio", "unix"] as const;
 
-function harnessConfig(harness: ConfigValue, around: HarnessSurroundings): HarnessConfig {
+function harnessConfig(harness: ConfigValue, around: ConfigSurroundings): HarnessConfig {
   const runtime = entriesOf(harness).get("runtime") ?? { at: `${harness.at}.runtime`, value: undefined };
   switch (choiceOf(runtime, RUNTIMES)) {
     case "process": {
@@ -117,7 +109,7 @@ function harnessConfig(harness: ConfigValue, around: HarnessSurroundings): Harne
 
 const PROGRAM_KEYS = ["command", "cwd", "env", "memoryBytesMax", "cpuSecondsMax"] as const;
 
-function programOf(fields: Fields, around: HarnessSurroundings): ProgramConfig {
+function programOf(fields: Fields, around: ConfigSurroundings): ProgramConfig {
   const cpuSecondsMax = fields.optional("cpuSecondsMax", (value) => countOf(value, CPU_SECONDS_MAX));
   return {
     command: fields.required("command", (value) => textsOf(value, ARGUMENTS_MAX)),
@@ -133,32 +125,7 @@ function memoryOf(fields: Fields): { readonly memoryBytesMax?: number } {
   return memoryBytesMax === undefined ? {} : { memoryBytesMax };
 }
 
-/** Variables: a text as it is; `{"env": NAME}` and `{"file": PATH}`, for secrets, from the host's own environment or from a file. */
-function environmentOf(variables: ConfigValue, around: HarnessSurroundings): Readonly<Record<string, string>> {
-  const entries = [...entriesOf(variables)];
-  if (entries.length > VARIABLES_MAX) throw invalidArgument(variables.at, `must have at most ${VARIABLES_MAX} variables`);
-  return Object.fromEntries(
-    entries.map(([name, value]) => {
-      if (/^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name)) return [name, variableOf(value, around)];
-      throw invalidArgument(value.at, "must have a name of letters, digits and underscores that begins with no digit");
-    }),
-  );
-}
-
-function variableOf(variable: ConfigValue, around: HarnessSurroundings): string {
-  const { at, value } = variable;
-  if (typeof value === "string" && !value.includes("\u0000")) return value;
-  if (typeof value !== "object") throw invalidArgument(at, 'must be a text, {"env": NAME} or {"file": PATH}');
-  const [source, ...more] = entriesOf(variable, ["env", "file"]);
-  if (source === undefined || more.length > 0) throw invalidArgument(at, "must have one of the keys env and file");
-  const [kind, name] = source;
-  if (kind === "file") return fileText(name, around).trim();
-  const found = around.env[textOf(name)];
-  if (found === undefined) throw invalidArgument(name.at, "must name a variable that the host has");
-  return found;
-}
-
-function tlsOf(tls: ConfigValue, address: string, around: HarnessSurroundings): RemoteTls {
+function tlsOf(tls: ConfigValue, address: string, around: ConfigSurroundings): RemoteTls {
   if (address.startsWith("unix:")) throw invalidArgument(tls.at, "is for host:port addresses");
   const fields = fieldsOf(tls, ["caFile", "certFile", "keyFile", "serverName"], []);
   const file = (value: ConfigValue): string => fileText(value, around);
@@ -171,30 +138,4 @@ function tlsOf(tls: ConfigValue, address: string, around: HarnessSurroundings): 
   if ((given.cert === undefined) !== (given.key === undefined))
     throw invalidArgument(tls.at, "must have both certFile and keyFile, or neither");
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-}
-
-function fileText(path: ConfigValue, { folder }: HarnessSurroundings): string {
-  try {
-    return readFileSync(resolve(folder, textOf(path)), "utf8");
-  } catch (error) {
-    throw invalidArgument(path.at, "must name a file that can be read", { cause: error });
-  }
-}
-
-/** The fields of an object whose keys are known. */
-interface Fields {
-  required<T>(key: string, read: (value: ConfigValue) => T): T;
-  optional<T>(key: string, read: (value: ConfigValue) => T): T | undefined;
-}
-
-function fieldsOf(object: ConfigValue, keys: readonly string[], shared: readonly string[] = ["runtime"]): Fields {
-  const entries = entriesOf(object, [...shared, ...keys]);
-  const optional = <T>(key: string, read: (value: ConfigValue) => T): T | undefined => {
-    const entry = entries.get(key);
-    return entry === undefined ? undefined : read(entry);
-  };
-  return {
-    optional,
-    required: (key, read) => read(entries.get(key) ?? { at: `${object.at}.${key}`, value: undefined }),
-  };
 }

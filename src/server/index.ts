@@ -10,5 +10,7 @@ export {
   type FunctionTool,
   type FunctionToolOutput,
   type FunctionToolRun,
+  type McpServerOptions,
 } from "../tools/index.ts";
+export type { ToolsConfig } from "./tool-config.ts";
 export { startServer, type RunningServer, type ServerOptions } from "./start.ts";

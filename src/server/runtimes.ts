@@ -2,14 +2,15 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastError, invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
+import { invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
+import { createGvisorRuntime } from "../runtimes/gvisor/index.ts";
 import { createProcessRuntime } from "../runtimes/process/index.ts";
 import { bundleHarness, createQuickJsRuntime } from "../runtimes/quickjs/index.ts";
 import { createRemoteRuntime } from "../runtimes/remote/index.ts";
 import type { BlobStore, Runtime } from "../spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../stores/blobs/index.ts";
 import type { ServerConfig } from "./config.ts";
-import type { HarnessConfig, ProcessHarness, QuickjsHarness, RemoteHarness } from "./harness-config.ts";
+import type { GvisorHarness, HarnessConfig, ProcessHarness, QuickjsHarness, RemoteHarness } from "./harness-config.ts";
 import type { Grant } from "./harness-services.ts";
 
 /** What runtimes are opened with. */
@@ -39,7 +40,8 @@ export function createRuntimes(options: RuntimesOptions): RuntimeOf {
       case "remote":
         return remoteRuntime(config, options);
       case "gvisor":
-        throw new HoldfastError("failed_precondition", `runtime ${config.runtime} is not built into this host`, { field: "runtime" });
+        blobs ??= openBlobs(options);
+        return gvisorRuntime(config, { ...options, blobs });
       default:
         return unreachable(config);
     }
@@ -47,8 +49,8 @@ export function createRuntimes(options: RuntimesOptions): RuntimeOf {
   return runtimeOf as RuntimeOf;
 }
 
-/** Captures of memory lie beside the journal. */
-function openBlobs({ config, ports }: RuntimesOptions): BlobStore {
+/** Large payloads (captures of memory, outputs of tools) lie beside the journal. */
+export function openBlobs({ config, ports }: Pick<RuntimesOptions, "config" | "ports">): BlobStore {
   const { store } = config;
   if (store.kind === "memory") return createMemoryBlobStore();
   return openFileBlobStore({ folder: join(store.folder, "blobs"), nowMs: ports.clock.nowMs() });
@@ -58,6 +60,12 @@ function processRuntime(config: ProcessHarness, { ports, log, grant }: RuntimesO
   const [command, ...args] = config.command;
   const { cwd, env, line, memoryBytesMax, cpuSecondsMax, confine } = config;
   return createProcessRuntime({ command, args, cwd, env, line, memoryBytesMax, cpuSecondsMax, confine, grant, ports, log });
+}
+
+function gvisorRuntime(config: GvisorHarness, { blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore }): Promise<Runtime> {
+  const [command, ...args] = config.command;
+  const { cwd, env, memoryBytesMax, cpuSecondsMax } = config;
+  return createGvisorRuntime({ command, args, cwd, env, memoryBytesMax, cpuSecondsMax, blobs, ports, log });
 }
 
 function remoteRuntime({ address, tls }: RemoteHarness, { ports, log, grant }: RuntimesOptions): Runtime {

@@ -30,7 +30,7 @@ export const SETTINGS = {
     flag: "config",
     takes: "file",
     env: "HOLDFAST_CONFIG",
-    what: "a file of JSON with these settings by their keys, and with harnesses and models",
+    what: "a file of JSON with these settings by their keys, and with harnesses, models and tools",
   },
   listen: {
     flag: "listen",

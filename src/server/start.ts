@@ -37,6 +37,7 @@ import { openOperatorPort, type OperatorPort } from "./operator.ts";
 import { modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
 import { createRuntimes } from "./runtimes.ts";
+import { openHostTools, type HostTools } from "./tools.ts";
 
 /** How long calls that are nearly done may take at the end, before they are cut off. */
 const CLOSE_GRACE_MS = 2_000;
@@ -47,7 +48,7 @@ export interface ServerOptions {
   readonly harnesses?: Readonly<Record<string, Harness>> | undefined;
   /** Models beside the configured ones. */
   readonly models?: readonly ModelRoute[] | undefined;
-  /** The tools that this server runs for harnesses. Default: none. */
+  /** The tools that this server runs for harnesses, beside those of the configured MCP servers. Default: none. */
   readonly tools?: ToolExecutor | undefined;
   /** Default: everybody who is let in may do everything. */
   readonly authorizer?: Authorizer | undefined;
@@ -107,11 +108,15 @@ async function openOver(
   const runtimeOf = createRuntimes({ config, ports, log, grant: services.grant });
   const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
   const { catalog: harnesses } = hostHarnesses;
+  const tools = await openHostTools({ config, program: options.tools, ports, log }).catch(async (error: unknown) => {
+    await hostHarnesses[Symbol.asyncDispose]();
+    throw error;
+  });
   const controller = createController({
     journal,
     harnesses,
     models,
-    tools: options.tools,
+    tools: tools.executor,
     ports,
     log,
     hostId: hostIdOf(newUuid(ports)),
@@ -121,9 +126,10 @@ async function openOver(
   });
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    return await open({ config, options, ports, log, services, harnesses, hostHarnesses, journal, controller });
+    return await open({ config, options, ports, log, services, harnesses, hostHarnesses, tools, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
+    await tools[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   }
@@ -137,6 +143,7 @@ interface Host {
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
   readonly hostHarnesses: HostHarnesses;
+  readonly tools: HostTools;
   readonly journal: JournalStore;
   readonly controller: Controller;
 }
@@ -217,7 +224,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     harnesses,
     authorizer,
     ports,
-    tools: options.tools,
+    tools: host.tools.executor,
     signer: config.signer,
     signatures: nodeSignatures,
     transferLimits: options.limits?.transfer,
@@ -266,7 +273,7 @@ function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
 }
 
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, operator, hostHarnesses, journal, log, recovery, sweeper } = host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
   await Promise.all([recovery.stop(), sweeper?.stop(), controller.shutdown({ graceMs })]);
@@ -276,6 +283,7 @@ async function close(host: OpenHost, graceMs: number): Promise<void> {
   await Promise.all([grpc.close(CLOSE_GRACE_MS), http1.close(CLOSE_GRACE_MS), operator?.close(CLOSE_GRACE_MS)]);
   await listener.close();
   await hostHarnesses[Symbol.asyncDispose]();
+  await tools[Symbol.asyncDispose]();
   await journal[Symbol.asyncDispose]();
   log.log("info", "shut down");
 }

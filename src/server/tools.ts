@@ -1,0 +1,39 @@
+/** The tools of a host: the program's own and those of the config file's MCP servers, as one executor. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Log, Ports } from "../base/index.ts";
+import type { ToolExecutor } from "../spi/index.ts";
+import { joinTools, openMcpTools } from "../tools/index.ts";
+import type { ServerConfig } from "./config.ts";
+import { openBlobs } from "./runtimes.ts";
+
+/** A host's tools. Disposing of them ends the servers that were started for them. */
+export interface HostTools extends AsyncDisposable {
+  /** Undefined on a host that has none. */
+  readonly executor: ToolExecutor | undefined;
+}
+
+export interface HostToolsOptions {
+  readonly config: Pick<ServerConfig, "store" | "tools">;
+  /** The executor of the program that starts the host; its tools go before those of the servers. */
+  readonly program: ToolExecutor | undefined;
+  readonly ports: Ports;
+  readonly log: Log;
+}
+
+/** Opens them. A server that cannot be had takes nothing down; see `openMcpTools`. */
+export async function openHostTools({ config, program, ports, log }: HostToolsOptions): Promise<HostTools> {
+  const { servers } = config.tools;
+  if (Object.keys(servers).length === 0) return { executor: program, [Symbol.asyncDispose]: () => Promise.resolve() };
+  const mcp = await openMcpTools({ servers, clock: ports.clock, log, blobs: openBlobs({ config, ports }), version: ownVersion() });
+  const executor = program === undefined ? mcp : joinTools(program, mcp);
+  return { executor, [Symbol.asyncDispose]: () => mcp[Symbol.asyncDispose]() };
+}
+
+/** The version in package.json, which lies two folders up both in the sources and in what is published. */
+function ownVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(join(import.meta.dirname, "..", "..", "package.json"), "utf8"));
+  const isNamed = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return isNamed && typeof manifest.version === "string" ? manifest.version : "0";
+}
