@@ -20,6 +20,7 @@ import type { Approval } from "./approve.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { IdlePolicy } from "./idle.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { PolicyRule } from "./policy.ts";
 import type { Settlement } from "./settle-call.ts";
 
 /** What a controller is made of. */
@@ -29,6 +30,8 @@ export interface ControllerOptions {
   readonly models: ModelCatalog;
   /** Default: no tools, so mediated calls are FAILED_PRECONDITION. */
   readonly tools?: ToolExecutor | undefined;
+  /** What the host says of tool calls itself: the first rule that matches. Default: nothing. */
+  readonly policies?: readonly PolicyRule[] | undefined;
   readonly ports: Ports;
   readonly log: Log;
   /** This process's name in leases; new at every start. */

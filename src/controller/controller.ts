@@ -77,6 +77,7 @@ class HostController implements Controller {
       ports,
       log,
       limits: this.#limits,
+      policies: options.policies ?? [],
       tokens: options.tokens,
     };
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });

@@ -114,8 +114,8 @@ export function toolCallEvent(stamp: EventStamp, call: ToolCall, actor: Identity
 }
 
 /** APPROVAL_REQUEST: a call waits for a decision. */
-export function approvalRequestEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined): NewEvent {
-  const value = create(ApprovalRequestSchema, { toolCallId: call.id, reason: `${call.tool} requires approval` });
+export function approvalRequestEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined, why?: string): NewEvent {
+  const value = create(ApprovalRequestSchema, { toolCallId: call.id, reason: why ?? `${call.tool} requires approval` });
   return stamped(stamp, EventKind.EVENT_APPROVAL_REQUEST, { case: "approval", value }, actor);
 }
 

@@ -8,6 +8,16 @@ export { type AskedEffect, type Divergence, DivergenceError } from "./divergence
 export type { ForkInvocation } from "./fork.ts";
 export type { IdlePolicy } from "./idle.ts";
 export { eventAt } from "./host-tools.ts";
+export {
+  HOST_ISSUER,
+  isGlobOf,
+  isPolicyActor,
+  policyActor,
+  ruleFor,
+  type ApprovalExpiry,
+  type ArgumentTest,
+  type PolicyRule,
+} from "./policy.ts";
 export { approvalRefOf, ownApprovals } from "./open-approvals.ts";
 export type { Settlement } from "./settle-call.ts";
 export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";

@@ -235,6 +235,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     executor: context.tools,
     tools: new HostTools({ journal: context.journal, session: request.row.seed.uid }),
     isReplay: true,
+    policies: [],
     mayPark: true,
     resultBytesMax: Number.POSITIVE_INFINITY,
     executionId: turn.executionId,

@@ -51,6 +51,7 @@ import {
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
+import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
@@ -82,6 +83,8 @@ export interface SinkContext {
   readonly tools: HostTools;
   /** A replay runs no tool; where the record ends, nothing comes. */
   readonly isReplay: boolean;
+  /** What the host says of tool calls itself, the first rule that matches; it is asked about new calls only. */
+  readonly policies: readonly PolicyRule[];
   /** Whether the harness may wait for an approval: it keeps nothing in memory. */
   readonly mayPark: boolean;
   /** The largest TOOL_RESULT that is recorded of a tool, in bytes. */

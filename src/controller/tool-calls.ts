@@ -12,7 +12,8 @@
  */
 
 import { clone, create } from "@bufbuild/protobuf";
-import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { InvariantError } from "../base/assert.ts";
+import { invalidArgument } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
 import { normaliseToolCall } from "../canon/index.ts";
 import { ApprovalRefSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
@@ -28,27 +29,22 @@ import {
 } from "../spi/index.ts";
 import { AppendPage, receiptOf } from "./append-page.ts";
 import { approvalRequestEvent, toolCallEvent, toolResultEvent, type EventStamp } from "./events.ts";
-import { InOrder, type Place } from "./in-order.ts";
+import { atPlace, InOrder, type Place } from "./in-order.ts";
 import type { Lane } from "./lane.ts";
+import { decidedStep, policedStep, recordDecision } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import type { SinkContext } from "./sink.ts";
-import { isServed, resultSeqOf, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
-import { refuseUnfit, refuseUnmediated, unfitResult } from "./tool-refusals.ts";
+import { isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
+import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
 import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
 import { WhileOpen } from "./while-open.ts";
 
 /** Calls of one group; more make another one. */
 const GROUP_CALLS_MAX = 128;
-/** Records that a call may take: its intent, its request, its result. */
-const CALL_RECORDS_MAX = 3;
-/**
- * How long a recorded result waits for the calls that were asked before it. A harness that asks for them does so at once; one that does
- * not is going to diverge, and is let go on to do so.
- */
-const SERVE_PATIENCE_MS = 1_000;
-
+/** Records that a call may take: its intent, its request, its decision, its result. */
+const CALL_RECORDS_MAX = 4;
 /** Serves, or runs and records, the tool calls of one turn. */
 export class ToolCalls {
   readonly #context: SinkContext;
@@ -169,20 +165,21 @@ export class ToolCalls {
     const { played } = this.#context.tape;
     const later = begun.filter(({ recorded, step }) => !played && recorded !== undefined && !isServed(step, recorded));
     const now = begun.filter((each) => !later.includes(each));
-    if (later.length > 0) void this.#track(this.#atPlace(Number.POSITIVE_INFINITY as Seq).then(() => this.#act(later)));
+    if (later.length > 0) void this.#track(atPlace(Number.POSITIVE_INFINITY as Seq, this.#context).then(() => this.#act(later)));
     await this.#act(now);
   }
 
   /** Makes intents durable and lets what follows happen. */
   async #act(begun: readonly Begun[]): Promise<void> {
+    let acting: readonly Begun[];
     try {
-      await this.#commit(begun);
+      acting = await this.#commit(begun);
     } catch (error) {
       for (const { ask } of begun) ask.settled.reject(error);
       return;
     }
     // Results that are there are handed out in the order in which they were recorded, whatever the order of their calls.
-    for (const each of begun.toSorted((left, right) => resultSeqOf(left) - resultSeqOf(right))) this.#proceed(each);
+    for (const each of acting.toSorted((left, right) => resultSeqOf(left) - resultSeqOf(right))) this.#proceed(each);
   }
 
   /** What is to happen with a call. Throws what the harness gets for it, before anything is recorded. */
@@ -194,16 +191,17 @@ export class ToolCalls {
     const unfit = tape.expectsTool(call) ? undefined : await this.#refuseNew(call, ask.options);
     const recorded = tape.tool(call);
     this.#ids.add(call.id);
+    const decision = recorded?.approval?.decision?.value;
     if (recorded?.result !== undefined) {
-      const begun: Begun = { ask, call, recorded, step: { kind: "serve", result: recorded.result } };
-      return this.#keyed(begun);
+      return this.#keyed({ ask, call, recorded, step: { kind: "serve", result: recorded.result }, decision });
     }
     if (isReplay) return { ask, call, recorded, step: { kind: "wait" } };
     if (unfit !== undefined) return this.#keyed({ ask, call, recorded, step: { kind: "answer", result: unfitResult(call.id, unfit) } });
     const earlier = this.#byKey.get(call.idempotencyKey);
     if (earlier !== undefined) return { ask, call, recorded, step: { kind: "copy", of: earlier.result } };
     const step = await toolStep({ call, isNew: recorded === undefined, approval: recorded?.approval }, tools);
-    return this.#keyed({ ask, call, recorded, step });
+    if (recorded !== undefined) return this.#keyed({ ask, call, recorded, step, decision });
+    return this.#keyed({ ask, call, recorded, step: policedStep(step, call, this.#context.policies) });
   }
 
   /** Whether a call needs a decision as one does that parked the turn, and was asked before the harness left. */
@@ -222,34 +220,32 @@ export class ToolCalls {
    * at again: tools may have changed since.
    */
   async #refuseNew(call: ToolCall, options: ToolCallOptions): Promise<string | undefined> {
-    const { mayPark, principal, tools } = this.#context;
+    const { principal, tools } = this.#context;
     if (this.#ids.has(call.id)) throw invalidArgument("id", "must be unique: another call of the turn has this id");
     refuseOversize("tool_call", toolCallEvent(this.#stamp, call, principal));
-    if (call.mediation === Mediation.REQUIRES_APPROVAL && !mayPark) {
-      throw new HoldfastError("failed_precondition", "tool: only a harness that keeps no state in memory may wait for an approval");
-    }
+    refuseUnparkable(call, this.#context);
     const unfit = refuseUnfit(call, options, this.#context);
     const earlier = this.#byKey.get(call.idempotencyKey)?.call ?? (await tools.callUnder(call.idempotencyKey));
     if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
     return unfit;
   }
 
-  /** Makes the intents of a group durable, and with them the results that need no tool. */
-  async #commit(begun: readonly Begun[]): Promise<void> {
-    const acting = begun.filter(({ step }) => step.kind !== "serve" && step.kind !== "wait");
-    if (acting.length === 0) return;
+  /** Makes the intents of a group durable, and with them what is decided at once and the results that need no tool. */
+  async #commit(begun: readonly Begun[]): Promise<readonly Begun[]> {
+    const count = begun.filter(isActing).length;
+    if (count === 0) return begun;
     const { journal, gate, admit, tape } = this.#context;
     gate.pass();
     tape.pass();
-    admit(acting.length * CALL_RECORDS_MAX);
+    admit(count * CALL_RECORDS_MAX);
     const page = new AppendPage(journal.issuedSeq);
-    for (const each of acting) this.#intend(each, page);
+    const acting = begun.map((each) => (isActing(each) ? this.#intend(each, page) : each));
     const answered = acting.filter(({ step }) => step.kind === "answer");
     for (const { call, step } of answered) {
       if (step.kind === "answer") this.#answer(call, step, page);
       this.#places.set(call.id, this.#handing.place());
     }
-    if (page.isEmpty) return;
+    if (page.isEmpty) return acting;
     try {
       await journal.commit(page.events, { receipts: page.receipts });
       gate.pass();
@@ -257,22 +253,33 @@ export class ToolCalls {
       for (const { call } of answered) this.#places.get(call.id)?.pass();
       throw error;
     }
+    return acting;
   }
 
-  #intend({ call, recorded, step }: Begun, page: AppendPage): void {
+  /** Writes an intent down, and what is asked or decided of it. The call as it goes on from there. */
+  #intend(begun: Begun, page: AppendPage): Begun {
+    const { call, recorded } = begun;
     const { principal } = this.#context;
     const seq = recorded?.seq ?? page.add(toolCallEvent(this.#stamp, call, principal));
+    let { step, decision } = begun;
     let approval = recorded?.approval;
+    if (step.kind === "decide") {
+      const decided = recordDecision(step, call, { page, stamp: this.#stamp, principal });
+      approval = decided;
+      decision = decided.decision.value;
+      step = decidedStep(call.id, decided);
+    }
     if (step.kind === "park") {
-      approval ??= { requestSeq: page.add(approvalRequestEvent(this.#stamp, call, principal)), decision: undefined };
+      approval ??= { requestSeq: page.add(approvalRequestEvent(this.#stamp, call, principal, step.why)), decision: undefined };
       if (recorded === undefined) page.receipts.push(receiptOf(call, seq, "intended"));
     }
     if (step.kind === "run") page.receipts.push(receiptOf(call, seq, "started"));
     this.#unanswered.set(call.id, { call, seq, approval });
+    return { ...begun, step, decision };
   }
 
-  #answer(call: ToolCall, { result, state }: Extract<ToolStep, { kind: "answer" }>, page: AppendPage): void {
-    const resultSeq = page.add(toolResultEvent(this.#stamp, result, this.#context.principal));
+  #answer(call: ToolCall, { result, state, actor }: Extract<ToolStep, { kind: "answer" }>, page: AppendPage): void {
+    const resultSeq = page.add(toolResultEvent(this.#stamp, result, actor ?? this.#context.principal));
     const unanswered = this.#unanswered.get(call.id);
     this.#unanswered.delete(call.id);
     if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
@@ -280,7 +287,7 @@ export class ToolCalls {
 
   /** The group's intents are durable: what happens now happens by itself. */
   #proceed(begun: Begun): void {
-    const { ask, call, recorded, step } = begun;
+    const { ask, call, step } = begun;
     const { resolve, reject } = ask.settled;
     switch (step.kind) {
       case "serve":
@@ -293,12 +300,14 @@ export class ToolCalls {
         this.#park(call, reject);
         return;
       case "run":
-        this.#tellDecision(ask, recorded);
+        tellDecision(begun);
         this.#track(this.#run(begun, step.approval)).catch(reject);
         return;
       case "copy":
         this.#track(this.#copy(begun, step.of)).catch(reject);
         return;
+      case "decide":
+        throw new InvariantError("a decided call goes on as its decision says");
       case "wait":
         this.#open.run(new Promise<never>(() => undefined)).catch(reject);
     }
@@ -318,26 +327,12 @@ export class ToolCalls {
   }
 
   /** Hands out a recorded result at its place. */
-  async #hand({ ask, recorded }: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
-    await this.#atPlace(seq);
+  async #hand(begun: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
+    await atPlace(seq, this.#context);
     this.#context.tape.pass();
     this.#context.gate.pass();
-    this.#tellDecision(ask, recorded);
+    tellDecision(begun);
     return clone(ToolResultSchema, value);
-  }
-
-  /** Resolves once everything that is recorded before `seq` was asked for, or patience is over. */
-  async #atPlace(seq: Seq): Promise<void> {
-    const { tape, ports } = this.#context;
-    const patience = Promise.withResolvers<void>();
-    const timer = ports.clock.after(SERVE_PATIENCE_MS, () => patience.resolve());
-    await Promise.race([tape.reached(seq), patience.promise]);
-    timer.cancel();
-  }
-
-  #tellDecision({ options }: Ask, recorded: RecordedToolCall | undefined): void {
-    const decision = recorded?.approval?.decision;
-    if (decision !== undefined) options.onDecision?.(decision.value);
   }
 
   #park(call: ToolCall, reject: (error: unknown) => void): void {

@@ -1,7 +1,8 @@
 /** The calls of a group: how they are asked, and what is to become of each. */
 
 import type { Seq } from "../base/ids.ts";
-import type { ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
+import type { ApprovalResult, ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
+import type { DecideStep } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import type { ToolStep } from "./tool-step.ts";
 
@@ -21,10 +22,13 @@ export interface Begun {
   /** What is recorded of it; undefined for a new call. */
   readonly recorded: RecordedToolCall | undefined;
   readonly step: BegunStep;
+  /** What was decided of it, for the harness to be told. */
+  readonly decision?: ApprovalResult | undefined;
 }
 
 export type BegunStep =
   | ToolStep
+  | DecideStep
   | { readonly kind: "serve"; readonly result: NonNullable<RecordedToolCall["result"]> }
   /** Another call of the turn acts under the same key. */
   | { readonly kind: "copy"; readonly of: Promise<ToolResult> }
@@ -46,4 +50,14 @@ export function resultSeqOf({ step }: Begun): number {
 /** Whether a recorded call needs nothing more than its record. */
 export function isServed(step: BegunStep, { approval }: RecordedToolCall): boolean {
   return step.kind === "serve" || step.kind === "wait" || (step.kind === "park" && approval !== undefined);
+}
+
+/** Whether something is to be written for a call, or to be run. */
+export function isActing({ step }: Begun): boolean {
+  return step.kind !== "serve" && step.kind !== "wait";
+}
+
+/** Tells the harness what was decided, before it gets the result. */
+export function tellDecision({ ask, decision }: Begun): void {
+  if (decision !== undefined) ask.options.onDecision?.(decision);
 }

@@ -15,6 +15,12 @@ export function refuseUnmediated(call: ToolCall): void {
   if (call.idempotencyKey === "") throw invalidArgument("idempotency_key", "must be set: it names the effect, so that it happens once");
 }
 
+/** Throws for a call that may have to wait, of a harness that cannot. */
+export function refuseUnparkable({ mediation }: ToolCall, { mayPark }: Pick<SinkContext, "mayPark">): void {
+  if (mediation !== Mediation.REQUIRES_APPROVAL || mayPark) return;
+  throw new HoldfastError("failed_precondition", "tool: only a harness that keeps no state in memory may wait for an approval");
+}
+
 /**
  * What is wrong with a call's arguments, for a harness that wants it as the call's result. Throws for a tool that is not here, and what is
  * wrong for any other harness. A replay may not know the tools, and then knows nothing.

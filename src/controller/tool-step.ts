@@ -17,6 +17,7 @@ import {
   unknownOutcome,
   type ApprovalResult,
   type ApprovalSeqs,
+  type IdentityRef,
   type ToolCall,
   type ToolResult,
 } from "../spi/index.ts";
@@ -26,9 +27,18 @@ import type { RecordedApproval } from "./recorded-turn.ts";
 /** What is to happen with a call. */
 export type ToolStep =
   | { readonly kind: "run"; readonly approval?: ApprovalSeqs | undefined }
-  | { readonly kind: "park" }
-  /** The result is known without running anything; `state` is what the receipt says then, undefined leaves it as it is. */
-  | { readonly kind: "answer"; readonly result: ToolResult; readonly state?: ReceiptState | undefined };
+  /** `why` is the request's reason, where it is not that the call asks for a decision. */
+  | { readonly kind: "park"; readonly why?: string | undefined }
+  /**
+   * The result is known without running anything; `state` is what the receipt says then, undefined leaves it as it is. `actor` is whose
+   * result it is, where that is not the session's principal.
+   */
+  | {
+      readonly kind: "answer";
+      readonly result: ToolResult;
+      readonly state?: ReceiptState | undefined;
+      readonly actor?: IdentityRef | undefined;
+    };
 
 /** A call that is new, or was recorded and has no result. */
 export interface OpenCall {

@@ -8,6 +8,7 @@ import type { ExecInvocation } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
 import type { HistoryCache } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { PolicyRule } from "./policy.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import type { Tape } from "./tape.ts";
 import type { TurnPosition } from "./turn-journal.ts";
@@ -25,6 +26,7 @@ export interface TurnContext {
   readonly ports: Ports;
   readonly log: Log;
   readonly limits: ControllerLimits;
+  readonly policies: readonly PolicyRule[];
   /** Absent on a host without a key. */
   readonly tokens: TokenIssuer | undefined;
 }

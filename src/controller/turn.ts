@@ -180,11 +180,12 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, ports, origins, sketcher, executor, limits } = this.#context;
+    const { models, deltas, ports, origins, sketcher, executor, limits, policies } = this.#context;
     return new TurnSink({
       executor,
       tools: this.#tools,
       isReplay: false,
+      policies,
       mayPark: mayPark(this.#start.descriptor),
       resultBytesMax: limits.toolResultBytesMax,
       executionId: this.#start.recordedId ?? this.executionId,

@@ -9,6 +9,7 @@ import {
   type ControllerLimits,
   type ExecInvocation,
   type IdlePolicy,
+  type PolicyRule,
   type RunningTurn,
 } from "../controller/index.ts";
 import { UsageSchema, type Event, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
@@ -105,6 +106,7 @@ export interface TestHostOptions {
   readonly idle?: IdlePolicy | undefined;
   readonly tokens?: TokenIssuer | undefined;
   readonly tools?: ToolExecutor | undefined;
+  readonly policies?: readonly PolicyRule[] | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
   readonly hostId?: string | undefined;
   readonly log?: Log | undefined;
@@ -124,6 +126,7 @@ export class TestHost implements AsyncDisposable {
       harnesses: createHarnessCatalog(options.harnesses, options.placed),
       models: options.models ?? new TestModel(),
       tools: options.tools,
+      policies: options.policies,
       ports: options.ports,
       log: options.log ?? SILENT_LOG,
       hostId: hostIdOf(options.hostId ?? "test-host"),

@@ -35,9 +35,9 @@ export class ToolWorld {
   }
 
   /** Drives a turn on a host that dies at an append; `drive` begins it. Resolves once the dead host's lease has run out. */
-  async dies(death: Death, drive: (host: TestHost) => Promise<void>): Promise<void> {
+  async dies(death: Death, drive: (host: TestHost) => Promise<void>, more: Partial<TestHostOptions> = {}): Promise<void> {
     const store = new DyingStore(this.journal, death);
-    const host = this.host({ journal: store.view(), hostId: "dying" });
+    const host = this.host({ ...more, journal: store.view(), hostId: "dying" });
     await drive(host);
     await host[Symbol.asyncDispose]();
     if (!store.dead) throw new Error("the host has not died");
@@ -45,14 +45,15 @@ export class ToolWorld {
   }
 
   /** A session with a turn whose host died at an append. */
-  async crashed(death: Death): Promise<SessionUid> {
+  async crashed(death: Death, more: Partial<TestHostOptions> = {}): Promise<SessionUid> {
     let session: SessionUid | undefined;
-    await this.dies(death, async (host) => {
+    const drive = async (host: TestHost): Promise<void> => {
       session = await host.createSession();
       await (
         await host.begin(session, [])
       ).outcome;
-    });
+    };
+    await this.dies(death, drive, more);
     return session!;
   }
 
