@@ -146,9 +146,12 @@ describe("a runtime that this host has not", () => {
     });
   });
 
-  it("is refused by its name", () => {
-    const gvisor = { runtime: "gvisor", command: ["node"], cwd: "/", env: {} } as const;
+  it("is refused, whatever of it is missing", async () => {
+    const gvisor = { runtime: "gvisor", command: ["no-such-program"], cwd: "/usr", env: {} } as const;
     const options = { config: { store: { kind: "memory" } }, ports: seededPorts(), log: SILENT_LOG, grant: undefined } as const;
-    expect(() => createRuntimes(options)(gvisor)).toThrow("runtime gvisor is not built into this host");
+    await expect(createRuntimes(options)(gvisor)).rejects.toMatchObject({
+      code: "failed_precondition",
+      message: expect.stringMatching(/^runtime: /),
+    });
   });
 });
