@@ -51,6 +51,26 @@ describe("a harness that reads the history of its execution", () => {
     await expect(read({ fromSeq: -1n })).rejects.toMatchObject({ code: "invalid_argument", field: "from_seq" });
   });
 
+  it("gets a large page in messages of a bounded size", async () => {
+    const large = Array.from({ length: 40 }, (_, index) => create(EventSchema, { executionId: `${index}`.padEnd(64 * 1024, "x") }));
+    const history = {
+      lastSeq: seqOf(large.length),
+      async *read(): AsyncGenerator<SpiPage> {
+        yield { firstSeq: seqOf(1), events: large };
+      },
+    };
+    const reader = { ...harness, caller: { identity: undefined, execution: { ...start, history } } };
+    const sizes: number[] = [];
+    const ids: string[] = [];
+    for await (const page of service.readHistory(create(ReadHistoryRequestSchema), reader)) {
+      if (page.events.length > 0) expect(Number(page.firstSeq)).toBe(ids.length + 1);
+      sizes.push(page.events.length);
+      ids.push(...page.events.map(({ executionId }) => executionId));
+    }
+    expect(ids).toEqual(large.map(({ executionId }) => executionId));
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(4);
+  });
+
   it("must have a credential", async () => {
     await expect(read({}, stranger as typeof harness)).rejects.toMatchObject({ code: "unauthenticated" });
     const minted = service.mintToken(create(MintTokenRequestSchema, { audience: ["a"] }), stranger);

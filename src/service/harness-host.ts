@@ -8,6 +8,8 @@
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
+import { encodeEvent } from "../canon/index.ts";
+import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
 import {
   HistoryPageSchema,
   MintTokenResponseSchema,
@@ -16,8 +18,11 @@ import {
   type MintTokenResponse,
   type ReadHistoryRequest,
 } from "../gen/holdfast/v1/harness_wire_pb.ts";
-import { expiresUnixOf, type Start } from "../spi/index.ts";
+import { expiresUnixOf, type HistoryPage as SpiPage, type Start } from "../spi/index.ts";
 import type { CallContext, HarnessHostService } from "./contract.ts";
+
+/** A page ends at about this size. A single event may be as large as a record. */
+const PAGE_BYTES_SOFT_MAX = 256 * 1024;
 
 /** The service; it holds nothing, since everything is the execution's. */
 export function createHarnessHostService(): HarnessHostService {
@@ -33,10 +38,24 @@ async function* readHistory(request: ReadHistoryRequest, context: CallContext): 
     for await (const page of history.read({ fromSeq, toSeq, signal: context.signal })) {
       // The execution may have ended meanwhile, and its credential with it.
       executionOf(context);
-      yield create(HistoryPageSchema, { firstSeq: BigInt(page.firstSeq), events: [...page.events] });
+      yield* pagesOf(page);
     }
   }
   yield create(HistoryPageSchema, { last: true });
+}
+
+/** A page of history as messages of a bounded size: what is kept decoded may be one page of many megabytes. */
+function* pagesOf({ firstSeq, events }: SpiPage): Generator<HistoryPage, void, undefined> {
+  let page: Event[] = [];
+  let bytes = 0;
+  for (const [index, event] of events.entries()) {
+    page.push(event);
+    bytes += encodeEvent(event).length;
+    if (bytes < PAGE_BYTES_SOFT_MAX && index + 1 < events.length) continue;
+    yield create(HistoryPageSchema, { firstSeq: BigInt(firstSeq + index + 1 - page.length), events: page });
+    page = [];
+    bytes = 0;
+  }
 }
 
 async function mintToken(request: MintTokenRequest, context: CallContext): Promise<MintTokenResponse> {
