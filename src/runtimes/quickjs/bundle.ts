@@ -2,7 +2,9 @@
  * A harness's module, with all that it imports, as one script. The bundler is optional: who brings a finished script needs none.
  */
 
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Plugin } from "esbuild";
 import { HoldfastError } from "../../base/index.ts";
 
 /** What to bundle. */
@@ -23,11 +25,13 @@ function wireFile(): string {
  * Bundles a harness for the `quickjs` runtime. Throws FAILED_PRECONDITION where `esbuild` is not installed, INVALID_ARGUMENT where the module
  * cannot be bundled: a Node module, for one, is not there in a sandbox.
  */
-export async function bundleHarness({ file, exportName = "default" }: BundleOptions): Promise<string> {
+export async function bundleHarness({ file: path, exportName = "default" }: BundleOptions): Promise<string> {
+  const file = resolve(path);
   const { build } = await bundler();
   try {
     const { outputFiles } = await build({
-      stdin: { contents: entryOf(file, exportName), resolveDir: "/", sourcefile: "holdfast-entry.js", loader: "js" },
+      stdin: { contents: entryOf(exportName), resolveDir: dirname(file), sourcefile: "holdfast-entry.js", loader: "js" },
+      plugins: [entryModules(file)],
       bundle: true,
       write: false,
       format: "iife",
@@ -49,11 +53,15 @@ export async function bundleHarness({ file, exportName = "default" }: BundleOpti
   }
 }
 
+/** The names by which the entry imports; nothing else is called so. */
+const HARNESS_MODULE = "holdfast:harness-module";
+const WIRE_MODULE = "holdfast:harness-end";
+
 /** Serves what the module exports; a module that exports nothing of that name has served it. */
-function entryOf(file: string, exportName: string): string {
+function entryOf(exportName: string): string {
   return `
-import * as module from ${JSON.stringify(file)};
-import { HarnessEnd } from ${JSON.stringify(wireFile())};
+import * as module from "${HARNESS_MODULE}";
+import { HarnessEnd } from "${WIRE_MODULE}";
 const exported = module[${JSON.stringify(exportName)}];
 const door = globalThis.holdfastDoor;
 if (exported !== undefined && door.receive === undefined) {
@@ -62,6 +70,17 @@ if (exported !== undefined && door.receive === undefined) {
   door.receive = (frame) => end.receive(frame);
 }
 `;
+}
+
+/** Finds the entry's modules. The harness's is there for what it does, whatever its package says of its side effects. */
+function entryModules(file: string): Plugin {
+  return {
+    name: "holdfast-entry",
+    setup: (bundle) => {
+      bundle.onResolve({ filter: new RegExp(`^${HARNESS_MODULE}$`) }, () => ({ path: file, sideEffects: true }));
+      bundle.onResolve({ filter: new RegExp(`^${WIRE_MODULE}$`) }, () => ({ path: wireFile() }));
+    },
+  };
 }
 
 async function bundler() {

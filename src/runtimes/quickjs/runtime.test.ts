@@ -303,6 +303,14 @@ describe("a runtime that cannot do its work", () => {
     await expect(runtime.describe()).rejects.toMatchObject({ code });
   });
 
+  it("says so of a script that serves nothing", async () => {
+    const runtime = await open({ script: "globalThis.x = 1" });
+    await expect(create(runtime)).rejects.toMatchObject({
+      code: "failed_precondition",
+      message: expect.stringMatching(/must serve a harness/),
+    });
+  });
+
   it("refuses bounds that are none", async () => {
     await expect(open({ limits: { stackBytes: 2 ** 20 } })).rejects.toMatchObject({ field: "limits.stackBytes" });
   });

@@ -8,10 +8,10 @@
 
 import { QuickJS, type QuickJSOptions } from "quickjs-wasi";
 import { HoldfastError } from "../../base/index.ts";
-import { harnessFrameBytes, tooLarge } from "./door-json.ts";
 import type { QuickJsLimits } from "./limits.ts";
 import { applyDeltas, deltaOf, PAGE_BYTES, pageOf, type DeltaWriter } from "./memory-delta.ts";
-import type { Delivery, EngineState, Fault, Slice, TimerRequest } from "./messages.ts";
+import type { Delivery, EngineState, Fault, Slice } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
 import { StoredPages } from "./stored-pages.ts";
 import { cpuMs, faultOf } from "./worker-faults.ts";
 
@@ -41,29 +41,21 @@ export interface LoadedFrom {
   readonly unstored?: Uint8Array | undefined;
 }
 
-interface Posted {
-  frames: Uint8Array[];
-  frameChars: number[];
-  timers: TimerRequest[];
-  console: string[];
-}
-
 /** A VM. */
 export class GuestVm {
   nowMs = BOOT_MS;
   readonly #limits: QuickJsLimits;
+  readonly #outbox: Outbox;
   #vm!: QuickJS;
   #base: Base | undefined;
   /** Pages as they were at the last capture that is stored, where they are not the base's. */
   #stored = new StoredPages(0);
   #deadlineCpuMs = Number.POSITIVE_INFINITY;
   #fault: Fault | undefined;
-  #posted: Posted = { frames: [], frameChars: [], timers: [], console: [] };
-  #outstanding = { frames: 0, chars: 0 };
-  #consoleChars = 0;
 
   private constructor(limits: QuickJsLimits) {
     this.#limits = limits;
+    this.#outbox = new Outbox(limits);
   }
 
   /** Boots from scratch: the prelude, then the script. */
@@ -78,8 +70,8 @@ export class GuestVm {
       vm.evalCode(script, "harness.js").dispose();
       vm.executePendingJobs();
     });
-    if (fault !== undefined)
-      throw new HoldfastError(fault.code, `the harness's script does not load: ${fault.message}`, { cause: fault.detail });
+    if (fault === undefined) vm.evalCode("typeof holdfastDoor.receive === 'function'").consume(refuseUnserved);
+    else throw new HoldfastError(fault.code, `the harness's script does not load: ${fault.message}`, { cause: fault.detail });
     return guest;
   }
 
@@ -151,8 +143,7 @@ export class GuestVm {
   deliver(delivery: Delivery): Slice {
     const vm = this.#vm;
     if (delivery.nowMs !== undefined) this.nowMs = delivery.nowMs;
-    this.#outstanding = { ...delivery.outstanding };
-    this.#consoleChars = 0;
+    this.#outbox.open(delivery.outstanding);
     const startMs = cpuMs();
     const fault = this.#enter(Math.min(this.#limits.sliceCpuMs, delivery.cpuLeftMs), () => {
       using receive = vm.global.getProp("__recv");
@@ -162,9 +153,7 @@ export class GuestVm {
         vm.executePendingJobs();
       }
     });
-    const slice: Slice = { ...this.#posted, cpuMs: cpuMs() - startMs, fault };
-    this.#posted = { frames: [], frameChars: [], timers: [], console: [] };
-    return slice;
+    return { ...this.#outbox.taken(), cpuMs: cpuMs() - startMs, fault };
   }
 
   /** Lets the memory go. */
@@ -231,7 +220,7 @@ export class GuestVm {
       const [word, text] = handles;
       if (this.#fault === undefined && word?.isString === true && text?.isString === true) {
         try {
-          this.#posts(word.toString(), text.toString());
+          this.#outbox.post(word.toString(), text.toString());
         } catch (error) {
           this.#fault = faultOf(error);
         }
@@ -239,38 +228,11 @@ export class GuestVm {
       return nothing;
     };
   }
+}
 
-  #posts(word: string, text: string): void {
-    const { frameChars, framesOutstanding, frameCharsOutstanding, timers, consoleChars } = this.#limits;
-    switch (word) {
-      case "frame": {
-        if (text.length > frameChars) throw tooLarge(this.#limits);
-        this.#outstanding.frames++;
-        this.#outstanding.chars += text.length;
-        if (this.#outstanding.frames > framesOutstanding || this.#outstanding.chars > frameCharsOutstanding) {
-          throw new HoldfastError("resource_exhausted", "the harness sent more than the host had room for, without waiting");
-        }
-        this.#posted.frames.push(harnessFrameBytes(text, this.#limits));
-        this.#posted.frameChars.push(text.length);
-        return;
-      }
-      case "timer":
-      case "clear": {
-        if (this.#posted.timers.length > 2 * timers)
-          throw new HoldfastError("resource_exhausted", `the harness set more than ${timers} timers`);
-        const [id, afterMs] = text.split(" ").map(Number);
-        if (!Number.isSafeInteger(id)) return;
-        this.#posted.timers.push({ id: id!, afterMs: word === "timer" && afterMs! >= 0 ? afterMs : undefined });
-        return;
-      }
-      case "console": {
-        const room = consoleChars - this.#consoleChars;
-        if (room <= 0) return;
-        this.#consoleChars += text.length + 1;
-        this.#posted.console.push(text.slice(0, room));
-        return;
-      }
-      default:
-    }
-  }
+/** A script that has loaded and serves nothing would be asked in vain. */
+function refuseUnserved(isServed: { toBoolean(): boolean }): void {
+  if (isServed.toBoolean()) return;
+  const message = "harness: its script must serve a harness at the sandbox's door, as serveHarness of holdfast/harness does";
+  throw new HoldfastError("failed_precondition", message);
 }

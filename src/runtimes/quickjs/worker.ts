@@ -75,9 +75,7 @@ function baseOf({ state, pages }: PackedImage): Base {
 /** The engine hardly feels the memory of a VM that was dropped, and would keep it for as long as the thread has little to do. */
 function garbageCollector(): () => void {
   setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-  setFlagsFromString("--no-expose-gc");
-  return collect;
+  return runInNewContext("gc") as () => void;
 }
 
 function vmOf(vm: number): GuestVm {
