@@ -1,5 +1,6 @@
 /** What tests of Holdfast and of its harnesses, stores and transports are made with. */
 
+export * from "./agent-world.ts";
 export * from "./conformance/index.ts";
 export * from "./dialled-harnesses.ts";
 export * from "./dying-store.ts";

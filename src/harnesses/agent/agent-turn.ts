@@ -1,0 +1,131 @@
+/** One turn of an agent: its conversation so far, and what can be done next. */
+
+import { HoldfastError } from "../../base/errors.ts";
+import {
+  textMessage,
+  type EventSink,
+  type Message,
+  type ModelRequest,
+  type Start,
+  type ToolChoice,
+  type ToolDefinition,
+} from "../../spi/index.ts";
+import { accountOf, type Baseline } from "../baseline.ts";
+import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
+import { recordUsage } from "../usage.ts";
+import { nextBaseline, type RequestSizes } from "./compaction.ts";
+import { contextOf, isUnanswered, lastWordOf } from "./context.ts";
+import type { Agent } from "./definition.ts";
+import { entrySize, messageTokens, textTokens, toolsTokens, type EntrySize } from "./estimate.ts";
+import { offeredTools, type OfferedTools } from "./offered-tools.ts";
+import { summaryRequest } from "./summary.ts";
+import { refuseAll, toolResults, type ToolRound } from "./tool-round.ts";
+
+/** What a turn is driven with. */
+export interface TurnDrive {
+  /** With the model that is asked. */
+  readonly agent: Agent;
+  readonly sink: EventSink;
+  readonly signal: AbortSignal;
+}
+
+export class AgentTurn {
+  readonly #drive: TurnDrive;
+  readonly #round: ToolRound;
+  readonly #tools: OfferedTools;
+  readonly #conversation: Conversation;
+  /** Whether anybody waits for an answer. */
+  readonly isUnanswered: boolean;
+  readonly #system: readonly Message[];
+  readonly #fixedTokens: number;
+  /** Sizes of entries that are complete. */
+  readonly #sizes = new WeakMap<ConversationEntry, EntrySize>();
+
+  private constructor(start: Start, drive: TurnDrive, read: { readonly conversation: Conversation; readonly inputsFrom: number }) {
+    const { agent, sink, signal } = drive;
+    this.#drive = drive;
+    this.#conversation = read.conversation;
+    this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
+    this.#tools = offeredTools(hostTools(start), agent.tools);
+    this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
+    this.#system = agent.systemPrompt === "" ? [] : [textMessage("system", agent.systemPrompt)];
+    this.#fixedTokens = this.#system.reduce((sum, message) => sum + messageTokens(message), toolsTokens(this.#tools.definitions));
+  }
+
+  /** Reads what was said before, and this turn's inputs. */
+  static async begin(start: Start, drive: TurnDrive): Promise<AgentTurn> {
+    const conversation = new Conversation();
+    for await (const page of start.history.read({ signal: drive.signal })) conversation.addPage(page);
+    conversation.beginTurn();
+    const inputsFrom = conversation.entries.length;
+    for (const input of start.inputs) conversation.addInput(input);
+    return new AgentTurn(start, drive, { conversation, inputsFrom });
+  }
+
+  /** Asks the model; the calls that it makes. */
+  async ask(toolChoice?: ToolChoice): Promise<readonly CallSlot[]> {
+    await this.#makeRoom();
+    const { definitions } = this.#tools;
+    const messages = [...this.#system, ...contextOf(this.#conversation)];
+    const offer = definitions.length === 0 ? {} : { tools: definitions, ...(toolChoice === undefined ? {} : { toolChoice }) };
+    return this.#conversation.addOutput(await this.#model({ messages, params: this.#drive.agent.params, ...offer }));
+  }
+
+  /** Has calls made and keeps their results. */
+  async runTools(calls: readonly CallSlot[]): Promise<void> {
+    for (const result of await toolResults(calls, this.#round)) this.#conversation.addResult(result);
+  }
+
+  /** Reports that none of the calls was made. */
+  refuse(calls: readonly CallSlot[], why: string): Promise<void> {
+    return refuseAll(calls, why, this.#round);
+  }
+
+  /** Goes on from a new baseline where the next request would be too large. */
+  async #makeRoom(): Promise<void> {
+    const limit = this.#drive.agent.contextTokensMax;
+    const current = this.#conversation.baseline;
+    const next = nextBaseline(this.#sizesNow(), current, limit);
+    if (next === undefined) return;
+    await this.#record(next);
+    const request = next.summary > current.summary ? summaryRequest(this.#conversation, next.summary, limit) : undefined;
+    this.#conversation.addBaseline(next);
+    if (request !== undefined) this.#conversation.addOutput(await this.#model({ messages: request }));
+  }
+
+  async #record(baseline: Baseline): Promise<void> {
+    const { sink, signal } = this.#drive;
+    if (sink.baseline === undefined) throw new HoldfastError("unimplemented", "agent: it runs only where the host records its baselines");
+    await sink.baseline(accountOf(baseline), { signal });
+  }
+
+  async #model(request: Omit<ModelRequest, "model">): Promise<Message> {
+    const { agent, sink, signal } = this.#drive;
+    const response = await sink.model({ model: agent.model, ...request }, { signal });
+    await recordUsage(sink, response, signal);
+    return response.message;
+  }
+
+  #sizesNow(): RequestSizes {
+    const { entries, summary } = this.#conversation;
+    return {
+      fixed: this.#fixedTokens,
+      summary: textTokens(summary),
+      entries: entries.map((entry) => this.#sizeOf(entry)),
+      lastWord: lastWordOf(entries),
+    };
+  }
+
+  #sizeOf(entry: ConversationEntry): EntrySize {
+    const known = this.#sizes.get(entry);
+    if (known !== undefined) return known;
+    const size = entrySize(entry);
+    if (entry.calls.every(({ result }) => result !== undefined)) this.#sizes.set(entry, size);
+    return size;
+  }
+}
+
+/** The host's tools as they were recorded with the turn. */
+function hostTools(start: Start & { readonly tools?: readonly ToolDefinition[] | undefined }): readonly ToolDefinition[] {
+  return start.tools ?? [];
+}

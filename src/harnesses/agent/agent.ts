@@ -1,0 +1,88 @@
+/**
+ * The agent harness: a model, its tools, and the loop between them.
+ *
+ * - A turn asks the model with the whole conversation of the session, has the tools run that it asks for, all at once, and asks again
+ *   with their results, until the model asks for none. That message is the answer.
+ * - A model that still asks for tools after `max_steps` calls is asked once more without them, for its last words; the turn then ends
+ *   FAILED, since what it was to do is not done. Its next turn goes on from there.
+ * - A request that would be too large begins at a new baseline, which is recorded before it holds; see `compaction.ts`.
+ * - It keeps nothing: what it does follows from the journal, its definition and the tools that were recorded with the turn.
+ */
+
+import { create } from "@bufbuild/protobuf";
+import { ERROR_CODES, HoldfastError, type ErrorCode } from "../../base/errors.ts";
+import type { Digest } from "../../base/ports.ts";
+import { ToolChoiceSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { describeHarness, HarnessFailure, Resumability, ToolChoiceMode, type Harness, type Start } from "../../spi/index.ts";
+import { agentDigest, configValue, parseAgent, parseTurnChange, type Agent, type AgentDefinition } from "./definition.ts";
+import { AgentTurn } from "./agent-turn.ts";
+
+/** Changes whenever the same journal, definition and tools would lead to another request. */
+const VERSION = "1";
+
+/** The built-in agent: each turn's config defines it. */
+export function createAgentHarness(): Harness {
+  return harnessOf("agent", VERSION, (config) => parseAgent(configValue(config), "config"));
+}
+
+/**
+ * The agent of a definition, under a name. A turn's config may change its model and params. Its version names the definition, so a turn is
+ * resumed by the same agent only. Throws INVALID_ARGUMENT that names the key's path, beginning with `at`.
+ */
+export function createDefinedAgent(
+  name: string,
+  definition: AgentDefinition,
+  options: { readonly digest: Digest; readonly at: string },
+): Harness {
+  const agent = parseAgent(definition, options.at);
+  const version = `${VERSION}-${agentDigest(agent, options.digest).slice(0, 16)}`;
+  return harnessOf(name, version, (config) => {
+    const change = parseTurnChange(configValue(config), "config");
+    return { ...agent, model: change.model || agent.model, params: { ...agent.params, ...change.params } };
+  });
+}
+
+function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) => Agent): Harness {
+  const capabilities = { resumability: Resumability.STATELESS_REPLAY, forkSafe: true, streaming: true, reasoningReplay: true };
+  const descriptor = describeHarness({ id, version, capabilities });
+  return {
+    describe: async () => descriptor,
+    run: async (start, sink, { signal }) => {
+      const agent = settled(start, agentFor);
+      const turn = await AgentTurn.begin(start, { agent, sink, signal });
+      if (!turn.isUnanswered) return;
+      for (let step = 1; step <= agent.maxSteps; step += 1) {
+        const calls = await turn.ask();
+        if (calls.length === 0) return;
+        await turn.runTools(calls);
+      }
+      const calls = await turn.ask(create(ToolChoiceSchema, { mode: ToolChoiceMode.NONE }));
+      await turn.refuse(calls, "the turn has reached its limit of steps; the tool was not run");
+      throw failure(
+        "resource_exhausted",
+        `max_steps: the model still asked for tools after ${agent.maxSteps} calls; a further turn goes on from here`,
+      );
+    },
+  };
+}
+
+/** The agent of a turn with its model. A config that cannot be read and a missing model end the turn FAILED: no later try would go better. */
+function settled(start: Start, agentFor: (config: Uint8Array) => Agent): Agent {
+  const agent = readAgent(start, agentFor);
+  const model = agent.model || start.model;
+  if (model !== "") return { ...agent, model };
+  throw failure("failed_precondition", "model: none is set; set the session's model, the agent's, or model in the turn's config");
+}
+
+function readAgent(start: Start, agentFor: (config: Uint8Array) => Agent): Agent {
+  try {
+    return agentFor(start.config);
+  } catch (error) {
+    if (error instanceof HoldfastError) throw failure(error.code, error.message);
+    throw error;
+  }
+}
+
+function failure(code: ErrorCode, description: string): HarnessFailure {
+  return new HarnessFailure(ERROR_CODES[code].grpc, description);
+}

@@ -1,0 +1,74 @@
+/** What a model is sent of a conversation: everything from its baseline on, and what stands for the rest. Pure. */
+
+import { create } from "@bufbuild/protobuf";
+import { MessageSchema, PartSchema, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { textMessage, type Message, type Part } from "../../spi/index.ts";
+import { resultsOf, saysSomething, type CallSlot, type Conversation, type ConversationEntry } from "../conversation.ts";
+
+/** What stands for a result that is no longer sent. */
+const CLEARED = "[this result was left out to save room; make the call again if it is needed]";
+
+/** The messages that a model is sent. */
+export function contextOf(conversation: Conversation): Message[] {
+  const { entries, baseline, summary } = conversation;
+  const messages = baseline.summary === 0 ? [] : [summaryMessage(summary)];
+  for (const [index, entry] of entries.entries()) {
+    if (index < baseline.summary) continue;
+    const message = index < baseline.reasoning ? withoutReasoning(entry.message) : entry.message;
+    if (message === undefined) continue;
+    messages.push(message);
+    if (entry.calls.length > 0) messages.push(resultsOf(index < baseline.results ? entry.calls.map(cleared) : entry.calls));
+  }
+  return messages;
+}
+
+/** Whether somebody waits for an answer: the last word is not the assistant's, or it is one of this turn's inputs, to be continued. */
+export function isUnanswered({ entries }: Conversation, inputsFrom: number): boolean {
+  const index = entries.findLastIndex(({ message }) => message.role !== "system");
+  const last = entries[index];
+  if (last === undefined) return false;
+  return last.message.role !== "assistant" || last.calls.length > 0 || (last.isInput && index >= inputsFrom);
+}
+
+/** The entry of the user's last word; 0 where there is none. */
+export function lastWordOf(entries: readonly ConversationEntry[]): number {
+  return Math.max(
+    0,
+    entries.findLastIndex(({ message }) => message.role === "user"),
+  );
+}
+
+function summaryMessage(summary: string): Message {
+  const text = summary.trim() === "" ? "(nothing was noted)" : summary;
+  return textMessage("user", `[Notes on the conversation so far, which is no longer shown:]\n${text}`);
+}
+
+/** The message without its reasoning; undefined where nothing else is in it. */
+function withoutReasoning(message: Message): Message | undefined {
+  const parts: Part[] = message.parts.filter(({ part }) => part.case !== "reasoning");
+  if (parts.length === message.parts.length) return message;
+  return parts.some(saysSomething) ? create(MessageSchema, { role: message.role, parts }) : undefined;
+}
+
+/** The call with a note for its result. One without a result keeps what is said of it. */
+function cleared(slot: CallSlot): CallSlot {
+  const { result } = slot;
+  if (result === undefined || (isShort(result.content) && result.output === undefined)) return slot;
+  const content = [create(PartSchema, { part: { case: "text", value: { text: CLEARED } } })];
+  return {
+    ...slot,
+    result: create(ToolResultSchema, {
+      id: result.id,
+      isError: result.isError,
+      error: result.error.slice(0, ERROR_CHARS).toWellFormed(),
+      content,
+    }),
+  };
+}
+
+/** As much of an error stays. */
+const ERROR_CHARS = 200;
+
+function isShort(content: readonly Part[]): boolean {
+  return content.every(({ part }) => part.case === "text" && part.value.text.length <= CLEARED.length);
+}

@@ -1,0 +1,102 @@
+/**
+ * How large a request is, in tokens: an estimate that errs to the large side, since it decides what is left out. Pure: the same content has
+ * the same size on every host and in every replay.
+ */
+
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Message, Part, ToolDefinition, ToolResult } from "../../spi/index.ts";
+import type { ConversationEntry } from "../conversation.ts";
+
+/** Most tokenisers make fewer tokens of prose and of code; scripts of three bytes a character come out about right. */
+const BYTES_PER_TOKEN = 3;
+/** What a message, a part or a call costs beside its content. */
+const OVERHEAD_TOKENS = 8;
+/** An image or a document that is given by reference, or whose size says nothing of its tokens. */
+const FILE_TOKENS = 1_600;
+/** A result that is sent as a note. */
+const NOTE_TOKENS = 40;
+
+/** The size of one entry, by what of it can be left out. */
+export interface EntrySize {
+  /** What is always sent. */
+  readonly said: number;
+  readonly reasoning: number;
+  /** The results of its calls as they are. */
+  readonly results: number;
+  /** The same as notes. */
+  readonly notes: number;
+}
+
+export function entrySize({ message, calls }: ConversationEntry): EntrySize {
+  let said = OVERHEAD_TOKENS;
+  let reasoning = 0;
+  for (const part of message.parts) {
+    if (part.part.case === "reasoning") reasoning += partTokens(part);
+    else said += partTokens(part);
+  }
+  let results = 0;
+  for (const { result } of calls) results += result === undefined ? NOTE_TOKENS : resultTokens(result);
+  return { said, reasoning, results, notes: Math.min(results, calls.length * NOTE_TOKENS) };
+}
+
+export function textTokens(text: string): number {
+  return Math.ceil(utf8Length(text) / BYTES_PER_TOKEN);
+}
+
+export function messageTokens(message: Message): number {
+  return message.parts.reduce((sum, part) => sum + partTokens(part), OVERHEAD_TOKENS);
+}
+
+export function toolsTokens(tools: readonly ToolDefinition[]): number {
+  return tools.reduce(
+    (sum, { name, description, inputSchema }) => sum + OVERHEAD_TOKENS + textTokens(name + description) + jsonTokens(inputSchema),
+    0,
+  );
+}
+
+function resultTokens({ content, output, error }: ToolResult): number {
+  const parts = content.reduce((sum, part) => sum + partTokens(part), 0);
+  // A provider is sent the content, or the output where there is none.
+  return OVERHEAD_TOKENS + textTokens(error) + Math.max(parts, jsonTokens(output));
+}
+
+function partTokens({ part }: Part): number {
+  switch (part.case) {
+    case "text":
+      return textTokens(part.value.text);
+    case "data":
+      return jsonTokens(part.value.data);
+    case "file":
+      return FILE_TOKENS + (isText(part.value.mime) && part.value.source.case === "bytes" ? tokensOfBytes(part.value.source.value) : 0);
+    case "reasoning":
+      return OVERHEAD_TOKENS + (part.value.opaque.case === "opaqueBytes" ? tokensOfBytes(part.value.opaque.value) : 0);
+    case "toolCall":
+      return OVERHEAD_TOKENS + textTokens(part.value.tool) + jsonTokens(part.value.args);
+    case "toolResult":
+      return resultTokens(part.value);
+    case undefined:
+      return 0;
+  }
+}
+
+function jsonTokens(value: JsonObject | undefined): number {
+  return value === undefined ? 0 : textTokens(JSON.stringify(value));
+}
+
+function tokensOfBytes(bytes: Uint8Array): number {
+  return Math.ceil(bytes.byteLength / BYTES_PER_TOKEN);
+}
+
+function isText(mime: string): boolean {
+  return mime === "" || mime.startsWith("text/") || mime.includes("json");
+}
+
+/** The bytes of a text in UTF-8, without making them. */
+function utf8Length(text: string): number {
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit >= 0x80) bytes += unit >= 0x800 && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
+  }
+  return bytes;
+}

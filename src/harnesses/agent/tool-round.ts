@@ -1,0 +1,79 @@
+/**
+ * One round of tools: everything that a model asked for in one message, and what it is told of each.
+ *
+ * Invariants:
+ * - A call that cannot be made is a result that says why, never an exception: the model made the mistake and can mend it. What the host
+ *   refuses it records as that call's result; what the agent itself refuses (a tool that is not on offer) the agent reports. Either way it
+ *   is in the journal, and a replay does not depend on which tools there are then.
+ * - Refusals are reported before anything is asked of the host: a turn that parks takes no reports.
+ * - The calls that remain are asked for at once.
+ */
+
+import { create } from "@bufbuild/protobuf";
+import type { ExecutionId } from "../../base/ids.ts";
+import { PartSchema, ToolCallSchema, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { ApprovalParkedError, type EventSink, type ToolCall, type ToolResult } from "../../spi/index.ts";
+import type { CallSlot } from "../conversation.ts";
+import type { OfferedTools } from "./offered-tools.ts";
+
+/** What a round needs. */
+export interface ToolRound {
+  readonly sink: EventSink;
+  readonly executionId: ExecutionId;
+  readonly tools: OfferedTools;
+  readonly signal: AbortSignal;
+}
+
+/** Has the calls made; resolves with every result. Rejects when the turn parks, is over, or its host cannot run a tool that it offered. */
+export async function toolResults(calls: readonly CallSlot[], round: ToolRound): Promise<readonly ToolResult[]> {
+  const refused = new Map(calls.flatMap((slot) => refusalOf(slot, round.tools) ?? []));
+  const reports: ToolResult[] = [];
+  for (const [slot, why] of refused) reports.push(await reported(slot, why, round));
+  const asked = calls.filter((slot) => !refused.has(slot)).map((slot) => callHost(slot, round));
+  const settled = await Promise.allSettled(asked);
+  // A fault beside a park is the one that somebody has to hear of.
+  await asked[settled.findIndex((each) => each.status === "rejected" && !(each.reason instanceof ApprovalParkedError))];
+  return [...reports, ...(await Promise.all(asked))];
+}
+
+/** Reports that none of the calls was made, and why. */
+export async function refuseAll(calls: readonly CallSlot[], why: string, round: ToolRound): Promise<void> {
+  for (const slot of calls) await reported(slot, why, round);
+}
+
+/** Why a call is not even asked of the host. */
+function refusalOf(slot: CallSlot, { mediations }: OfferedTools): [[CallSlot, string]] | undefined {
+  if (!mediations.has(slot.call.tool)) return [[slot, notOnOffer([...mediations.keys()])]];
+  if (slot.call.args === undefined) return [[slot, "the arguments are not a JSON object; the tool was not run"]];
+  return undefined;
+}
+
+const NAMES_MAX = 100;
+
+function notOnOffer(names: readonly string[]): string {
+  if (names.length === 0) return "there are no tools; nothing was run";
+  const more = names.length > NAMES_MAX ? " and others" : "";
+  return `there is no tool of this name, so nothing was run; there are: ${names.slice(0, NAMES_MAX).join(", ")}${more}`;
+}
+
+async function reported({ hostId }: CallSlot, error: string, { sink, signal }: ToolRound): Promise<ToolResult> {
+  const content = [create(PartSchema, { part: { case: "text", value: { text: error } } })];
+  const result = create(ToolResultSchema, { id: hostId, isError: true, error, content });
+  await sink.report(result, { signal });
+  return result;
+}
+
+function callHost(slot: CallSlot, { sink, executionId, tools, signal }: ToolRound): Promise<ToolResult> {
+  return sink.toolCall(hostCall(slot, executionId, tools), { signal, unfit: "answer" });
+}
+
+/** The call as the host is asked for it. Its key names the effect in the session: the turn, and the call in the turn. */
+function hostCall({ call, hostId }: CallSlot, executionId: ExecutionId, { mediations }: OfferedTools): ToolCall {
+  return create(ToolCallSchema, {
+    id: hostId,
+    tool: call.tool,
+    args: call.args ?? {},
+    mediation: mediations.get(call.tool)!,
+    idempotencyKey: `${executionId}/${hostId}`,
+  });
+}
