@@ -1,12 +1,12 @@
 /**
  * One harness, wherever it runs: the same turns leave the same journal up to ids, times and the name it is served under. In process, in a
  * child over its standard streams or a unix socket, at an address over TCP or a unix socket (by the harness wire and by the contract
- * alone), in a sandboxed VM; in TypeScript and in Python.
+ * alone), in a sandboxed VM, under gVisor where runsc runs; in TypeScript and in Python.
  */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toJson } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -15,9 +15,13 @@ import { createClient, type Client, type ExecStream, type ExecTurn } from "../sr
 import { createNodeTransport } from "../src/client/node/index.ts";
 import { EventSchema } from "../src/gen/agentsessions/v1/common_pb.ts";
 import { createCounterHarness } from "../src/harnesses/counter.ts";
+import { cryptoRandom, systemClock } from "../src/node/index.ts";
+import { whyNoGvisor } from "../src/runtimes/gvisor/index.ts";
 import type { HarnessConfig } from "../src/server/harness-config.ts";
 import { startServer, type RunningServer } from "../src/server/index.ts";
 import { describeHarness, type Harness } from "../src/spi/index.ts";
+import { createMemoryBlobStore } from "../src/stores/blobs/index.ts";
+import { bundleProgram, type BundledProgram } from "../src/testing/harness-programs/bundle.ts";
 import { listenAt, type ServedProgram } from "./support/served-program.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -59,11 +63,36 @@ async function served(command: readonly [string, ...string[]], listen: string): 
   return { runtime: "remote", address: program.address };
 }
 
+/** The program in one file, as a harness is shipped: an image of its memory is a third of what the modules make. */
+let bundle: BundledProgram | undefined;
+
+async function bundled(name: Name): Promise<HarnessConfig> {
+  bundle ??= await bundleProgram(relative(join(ROOT, "src/testing/harness-programs"), PROGRAM));
+  return { runtime: "gvisor", command: [process.execPath, bundle.file, name], cwd: bundle.folder, env: {} };
+}
+
+const whyNot = await whyNoGvisor({ ports: { clock: systemClock, random: cryptoRandom }, blobs: createMemoryBlobStore() });
+if (whyNot !== undefined) process.stderr.write(`skipped: the matrix's places under gVisor, since ${whyNot}\n`);
+
+const GVISOR: readonly Place[] = [
+  { name: "a gVisor sandbox", keepsMemory: true, configOf: bundled },
+  {
+    name: "a gVisor sandbox, Python",
+    keepsMemory: true,
+    configOf: async (name) => ({ runtime: "gvisor", command: python(name), cwd: ROOT, env: ENV }),
+  },
+];
+
 const PLACES: readonly Place[] = [
   { name: "a child, standard streams", keepsMemory: false, configOf: async (name) => child(typescript(name), "stdio") },
   { name: "a child, unix socket", keepsMemory: false, configOf: async (name) => child(typescript(name), "unix") },
   { name: "an address, TCP", keepsMemory: false, configOf: (name) => served(typescript(name), "127.0.0.1:0") },
   { name: "an address, unix socket", keepsMemory: false, configOf: (name) => served(typescript(name), `unix://${folder}/${name}.sock`) },
+  {
+    name: "an address, by the contract alone",
+    keepsMemory: false,
+    configOf: (name) => served([...typescript(name), "contract"], "127.0.0.1:0"),
+  },
   { name: "a Python child, standard streams", keepsMemory: false, configOf: async (name) => child(python(name), "stdio") },
   { name: "a Python child, unix socket", keepsMemory: false, configOf: async (name) => child(python(name), "unix") },
   { name: "Python at an address, TCP", keepsMemory: false, configOf: (name) => served(python(name), "127.0.0.1:0") },
@@ -72,6 +101,7 @@ const PLACES: readonly Place[] = [
     keepsMemory: true,
     configOf: async (name) => ({ runtime: "quickjs", script: join(ROOT, `e2e/support/sandboxed/${name}.ts`) }),
   },
+  ...(whyNot === undefined ? GVISOR : []),
 ];
 
 const placeKey = (index: number, name: Name): string => `${name}-${index}`;
@@ -101,6 +131,7 @@ afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
   await server?.shutdown({ graceMs: 0 });
   await Promise.all(programs.map((program) => program.end()));
+  bundle?.[Symbol.dispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 
