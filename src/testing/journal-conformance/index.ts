@@ -9,6 +9,7 @@ import { LIFETIME_CASES } from "./lifetime-cases.ts";
 import { LIST_CASES } from "./list-cases.ts";
 import { RANDOM_CASES } from "./random-cases.ts";
 import { READ_CASES } from "./read-cases.ts";
+import { RECEIPT_CASES } from "./receipt-cases.ts";
 import { RECLAIM_CASES } from "./reclaim-cases.ts";
 import { WATCH_CASES } from "./watch-cases.ts";
 import { WRITER_CASES } from "./writer-cases.ts";
@@ -25,6 +26,7 @@ export function journalStoreCases(open: OpenStoreUnderTest): readonly Conformanc
     ...casesOf("read", READ_CASES, open),
     ...casesOf("list", LIST_CASES, open),
     ...casesOf("fork", FORK_CASES, open),
+    ...casesOf("receipt", RECEIPT_CASES, open),
     ...casesOf("reclaim", RECLAIM_CASES, open),
     ...casesOf("adopt", ADOPT_CASES, open),
     ...casesOf("watch", WATCH_CASES, open),

@@ -54,6 +54,20 @@ const FAULTS: Readonly<Record<string, { readonly planted: Planted; readonly noti
     planted: rewriting((request) => ({ ...request, expectedLastSeq: undefined })),
     noticedBy: "append: a stale or a future seq is a conflict, and nothing of the append remains",
   },
+  "receipts are forgotten": {
+    planted: rewriting((request) => ({ ...request, receipts: [] })),
+    noticedBy: "receipt: a receipt is there with the append that brings it, in place of the one under its key",
+  },
+  "every receipt is unsettled": {
+    planted: (sound) => ({
+      receipts: async (session, query) => {
+        const keys = ["intended", "started", "finished", "unknown", "done", "failed"];
+        const found = query?.key === undefined ? await Promise.all(keys.map((key) => sound.receipts(session, { key }))) : undefined;
+        return found?.flat() ?? sound.receipts(session, query);
+      },
+    }),
+    noticedBy: "receipt: without a key those are found whose outcome is not known, by the seqs of their calls",
+  },
   "any fence will do": {
     planted: (sound) => ({
       append: async (request, options) => {
