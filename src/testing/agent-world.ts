@@ -17,18 +17,17 @@ export interface Saying {
   readonly calls?:
     | readonly (readonly [tool: string, id: string, args?: Readonly<Record<string, string | number>> | undefined])[]
     | undefined;
-  /** A block of reasoning, as Anthropic's models give it. */
-  readonly thinking?: string | undefined;
+  /** A block of reasoning as its provider gives it, before everything else. */
+  readonly reasoning?: readonly [provider: string, block: string] | undefined;
 }
 
 /** The message of an answer. */
-export function saying({ text = "", calls = [], thinking }: Saying): Message {
+export function saying({ text = "", calls = [], reasoning }: Saying): Message {
   const parts: PartInits[number][] = [];
-  if (thinking !== undefined) {
-    const block = new TextEncoder().encode(JSON.stringify({ type: "thinking", thinking, signature: "U2ln" }));
-    parts.push({
-      part: { case: "reasoning", value: { provider: "anthropic", modelId: "m", opaque: { case: "opaqueBytes", value: block } } },
-    });
+  if (reasoning !== undefined) {
+    const [provider, block] = reasoning;
+    const opaque = { case: "opaqueBytes", value: new TextEncoder().encode(block) } as const;
+    parts.push({ part: { case: "reasoning", value: { provider, modelId: "m", opaque } } });
   }
   if (text !== "") parts.push({ part: { case: "text", value: { text } } });
   for (const [tool, id, args] of calls) {
@@ -98,7 +97,7 @@ export class AgentWorld {
 function startedWith(harness: Harness, tools: () => readonly ToolDefinition[]): Harness {
   return {
     describe: (options) => harness.describe(options),
-    run: (start, sink, options) => harness.run({ ...start, ...{ tools: tools() } }, sink, options),
+    run: (start, sink, options) => harness.run(Object.assign({ ...start }, { tools: tools() }), sink, options),
   };
 }
 

@@ -6,7 +6,7 @@ import { AgentWorld, agentConfig, decide, resumed, sayingModel, TestTools, type 
 import { createAgentHarness } from "./index.ts";
 
 const TOOLS = {
-  read: async (call: ToolCall) => ({ output: { of: String(call.args?.["path"]) } }),
+  read: async (call: ToolCall) => ({ output: { of: call.args?.["path"] ?? "" } }),
   write: async () => ({ output: { ok: true } }),
   picky: {
     check: (call: ToolCall) => (typeof call.args?.["n"] === "number" ? undefined : "n must be a number"),

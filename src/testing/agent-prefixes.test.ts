@@ -1,0 +1,162 @@
+/**
+ * A session never becomes unusable: whatever an agent went through and wherever its journal is cut, the request that its next turn begins with
+ * is one that the providers accept, and every request on the way was. The rules are those of `model-rules.ts`; `model-server.test.ts` shows
+ * that each of them can fail.
+ */
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { newSessionUid, seqOf, type SessionUid } from "../base/index.ts";
+import { inputHash } from "../canon/index.ts";
+import { Conversation, createAgentHarness } from "../harnesses/index.ts";
+import { anthropicRequestBody } from "../models/anthropic-request.ts";
+import { googleRequest } from "../models/google-request.ts";
+import { openAiRequestBody } from "../models/openai-request.ts";
+import { responsesRequestBody } from "../models/responses-request.ts";
+import { textMessage, type ModelRequest } from "../spi/index.ts";
+import { createMemoryStore } from "../stores/memory/index.ts";
+import { AgentWorld, agentConfig, sayingModel, type Saying } from "./agent-world.ts";
+import type { TestHost } from "./host.ts";
+import { MODEL_PROTOCOLS, refusalOf, type ModelProtocol } from "./model-rules.ts";
+import { testDigest } from "./ports.ts";
+import { decide, resumed } from "./tool-world.ts";
+import { TestTools } from "./tools.ts";
+
+const BODIES: Readonly<Record<ModelProtocol, (request: ModelRequest) => object>> = {
+  openai: (request) => openAiRequestBody(request, { modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
+  responses: (request) => responsesRequestBody(request, { provider: "openai", modelPrefix: "" }),
+  anthropic: (request) =>
+    anthropicRequestBody({ ...request, params: { thinking_budget_tokens: "1024" } }, { modelPrefix: "", maxTokensDefault: 100 }),
+  google: (request) => googleRequest(request, { modelPrefix: "" }).body,
+};
+
+/** Why a provider would refuse the request, if one would. */
+function refusals(request: ModelRequest): string[] {
+  inputHash(request, testDigest);
+  return MODEL_PROTOCOLS.flatMap((protocol) => {
+    const refusal = refusalOf(protocol, structuredClone(BODIES[protocol](request)));
+    return refusal === undefined ? [] : [`${protocol}: ${refusal}`];
+  });
+}
+
+const TOOLS: ConstructorParameters<typeof TestTools>[0] = {
+  small: async () => ({ output: { ok: true } }),
+  large: async () => ({ output: { text: "a long line of words. ".repeat(100) } }),
+  fails: async () => ({ isError: true, error: "no such file" }),
+  gated: async () => ({ output: { written: true } }),
+  picky: {
+    check: ({ args }) => (typeof args?.["n"] === "number" ? undefined : "n must be a number"),
+    run: async () => ({ output: { ok: true } }),
+  },
+};
+const CONFIG = { tools: { free: ["*"], ask: ["gated"] }, system_prompt: "Be an agent.", max_steps: 6, context: { max_tokens: 1_000 } };
+
+const call = fc.tuple(
+  fc.constantFrom("small", "large", "large", "fails", "gated", "picky", "nothing", ""),
+  fc.constantFrom("a", "b", "c", ""),
+  fc.constantFrom({ n: 1 }, { n: "x" }, undefined),
+);
+const reasoning = fc.constantFrom(
+  ["anthropic", `{"type":"thinking","thinking":"${"hm ".repeat(150)}","signature":"U2ln"}`] as const,
+  ["openai", '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"}'] as const,
+  ["google", '{"thoughtSignature":"AAAA"}'] as const,
+  undefined,
+);
+const acting: fc.Arbitrary<Saying> = fc.record({
+  text: fc.constantFrom("", "I try.", "\ud83d\ude00 and half of one: \ud83d"),
+  calls: fc.array(call, { minLength: 1, maxLength: 3 }),
+  reasoning,
+});
+const answering: fc.Arbitrary<Saying> = fc.record({ text: fc.constantFrom("", "Done.", "words and words ".repeat(60)), reasoning });
+const script = fc.array(fc.oneof({ weight: 3, arbitrary: acting }, { weight: 1, arbitrary: answering }), { minLength: 4, maxLength: 16 });
+/** What becomes of a turn that waits. */
+const fates = fc.array(fc.constantFrom("approve", "deny", "leave"), { minLength: 1, maxLength: 4 });
+
+/** A session of an agent: three turns, each driven as far as it comes. */
+async function lived(sayings: readonly Saying[], choices: readonly string[]) {
+  const model = sayingModel(({ messages }, index) =>
+    messages[0]?.parts[0]?.part.case === "text" && messages[0].parts[0].part.value.text.startsWith("You keep the notes")
+      ? { text: `notes ${index}` }
+      : (sayings[index] ?? { text: "Enough." }),
+  );
+  const openJournal = ({ clock, digest }: Parameters<typeof createMemoryStore>[0]) => createMemoryStore({ clock, digest });
+  const world = new AgentWorld({ openJournal, agent: createAgentHarness(), model, tools: new TestTools(TOOLS) });
+  const host = world.host();
+  const session = await host.createSession();
+  for (const [index, input] of ["first", "second ".repeat(100), "third"].entries()) {
+    await liveTurn(host, session, input, choices[index % choices.length] ?? "leave");
+  }
+  return { world, host, session, requests: model.requests };
+}
+
+async function liveTurn(host: TestHost, session: SessionUid, input: string, choice: string): Promise<void> {
+  let outcome = await (await host.begin(session, [input], { config: agentConfig(CONFIG) })).outcome;
+  // Several gated calls of one step are decided one by one; a turn may park more than once.
+  for (let parks = 0; outcome.kind === "parked" && choice !== "leave" && parks < 20; parks += 1) {
+    await decide(host, session, outcome.ref, choice === "approve");
+    outcome = (await resumed(host, session)) ?? outcome;
+  }
+  if (outcome.kind === "parked") await host.controller.cancel({ session, executionId: "", reason: "USER" });
+}
+
+describe("the request that an agent begins its next turn with", () => {
+  it("is accepted by every provider, wherever the journal is cut", async () => {
+    const seen = { cuts: 0, unknown: 0, cleared: 0, notes: 0, reasoning: 0, requests: 0 };
+    await fc.assert(
+      fc.asyncProperty(script, fates, async (sayings, choices) => {
+        const { world, host, session, requests } = await lived(sayings, choices);
+        for (const request of requests) expect(refusals(request)).toEqual([]);
+        seen.requests += requests.length;
+        expect(new Set(await world.checks(session))).toEqual(new Set(["same"]));
+        const model = sayingModel(() => ({ text: "ok" }));
+        const other = world.host({ models: model, hostId: "other" });
+        const { lastSeq } = (await world.journal.get(session))!.projection;
+        for (let seq = 1; seq <= lastSeq; seq += 1) {
+          const uid = newSessionUid(world.ports);
+          await host.controller.fork({ parent: session, atSeq: seqOf(seq), children: ({ seed }) => [{ ...seed, uid, name: "" }] });
+          const before = model.requests.length;
+          const outcome = await (await other.begin(uid, ["and now?"], { config: agentConfig({ ...CONFIG, context: {} }) })).outcome;
+          expect(outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+          for (const request of model.requests.slice(before)) {
+            expect(refusals(request)).toEqual([]);
+            note(
+              seen,
+              JSON.stringify(request.messages, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)),
+            );
+          }
+          seen.cuts += 1;
+        }
+        await host[Symbol.asyncDispose]();
+        await other[Symbol.asyncDispose]();
+      }),
+      { seed: 20261130, numRuns: 10, endOnFailure: true },
+    );
+    // The journals were such that everything that is special came up.
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(20);
+  });
+
+  it("would be refused if it were what the journal has of it and no more", async () => {
+    const { host, session } = await lived([{ calls: [["small", "a", { n: 1 }]] }], ["leave"]);
+    const conversation = new Conversation();
+    const events = (await host.records(session)).map(({ event }) => event!);
+    conversation.addPage({
+      firstSeq: seqOf(1),
+      events: events.slice(
+        0,
+        events.findIndex(({ body }) => body.case === "result"),
+      ),
+    });
+    conversation.addInput(textMessage("user", "and now?"));
+    const bare = conversation.entries.map(({ message }) => message);
+    expect(refusals({ model: "m", messages: bare }).map((refusal) => refusal.split(":")[0])).toEqual(MODEL_PROTOCOLS);
+    expect(refusals({ model: "m", messages: conversation.messages() })).toEqual([]);
+    await host[Symbol.asyncDispose]();
+  });
+});
+
+function note(seen: Record<"unknown" | "cleared" | "notes" | "reasoning", number>, text: string): void {
+  if (text.includes("the outcome of this call is unknown")) seen.unknown += 1;
+  if (text.includes("left out to save room")) seen.cleared += 1;
+  if (text.includes("[Notes on the conversation")) seen.notes += 1;
+  if (text.includes("opaqueBytes")) seen.reasoning += 1;
+}
