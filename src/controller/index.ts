@@ -3,22 +3,22 @@
 export * from "./contract.ts";
 export * from "./limits.ts";
 export type { Approval } from "./approve.ts";
+export {
+  ApprovalSweeps,
+  canExpire,
+  startExpirer,
+  type Expirer,
+  type ExpirerOptions,
+  type ExpiryPolicy,
+  type ExpiryReport,
+} from "./approval-expiry.ts";
 export { createController } from "./controller.ts";
 export { type AskedEffect, type Divergence, DivergenceError } from "./divergence.ts";
 export type { ForkInvocation } from "./fork.ts";
 export type { IdlePolicy } from "./idle.ts";
 export { eventAt } from "./host-tools.ts";
-export {
-  HOST_ISSUER,
-  isGlobOf,
-  isPolicyActor,
-  policyActor,
-  ruleFor,
-  type ApprovalExpiry,
-  type ArgumentTest,
-  type PolicyRule,
-} from "./policy.ts";
-export { approvalRefOf, ownApprovals } from "./open-approvals.ts";
+export { isGlobOf, isPolicyActor, policyActor, ruleFor, type ApprovalExpiry, type ArgumentTest, type PolicyRule } from "./policy.ts";
+export { approvalRefOf, ownApprovals, requestedCall } from "./open-approvals.ts";
 export type { Settlement } from "./settle-call.ts";
 export type { RecordedCompletion, RecordedEffect } from "./recorded-turn.ts";
 export { replaySession, type ReplayContext, type ReplayRequest, type TurnCheck, type TurnCheckOutcome } from "./replay.ts";

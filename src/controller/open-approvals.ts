@@ -1,9 +1,12 @@
-/** What of a session's open turn waits for a decision. Pure. */
+/** What of a session's open turn waits for a decision. */
 
 import { create } from "@bufbuild/protobuf";
 import { ApprovalRefSchema, type ApprovalRef } from "../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
-import type { OpenApproval, SessionRow } from "../journal/index.ts";
+import type { Seq } from "../base/ids.ts";
+import type { JournalStore, OpenApproval, SessionRow } from "../journal/index.ts";
+import type { ToolCall } from "../spi/index.ts";
+import { eventAt } from "./host-tools.ts";
 
 /** Approval calls of the session's own without a receipt, the oldest first. A fork does not inherit its parent's questions. */
 export function ownApprovals(row: SessionRow): readonly OpenApproval[] {
@@ -28,4 +31,14 @@ export function approvalRefOf(row: SessionRow, { toolCallId, requestSeq }: OpenA
     toolCallId,
     requestSeq: BigInt(requestSeq),
   });
+}
+
+/** The TOOL_CALL that a request is about: it comes before the request, and in this host's journals right before it. */
+export async function requestedCall(journal: JournalStore, row: SessionRow, approval: OpenApproval): Promise<ToolCall | undefined> {
+  const startSeq = row.projection.openTurn?.startSeq ?? 1;
+  for (let seq = approval.requestSeq - 1; seq >= startSeq; seq--) {
+    const body = (await eventAt(journal, row.seed.uid, seq as Seq))?.body;
+    if (body?.case === "tool" && body.value.id === approval.toolCallId) return body.value;
+  }
+  return undefined;
 }

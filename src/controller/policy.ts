@@ -34,7 +34,7 @@ export interface PolicyRule {
 export interface ApprovalExpiry {
   /** From the request on, in milliseconds; undefined for never. */
   readonly afterMs: number | undefined;
-  readonly then: "allow" | "deny";
+  readonly answer: "allow" | "deny";
 }
 
 /** What one argument must be; everything that is given must hold. An argument that is not there matches nothing. */
@@ -52,8 +52,9 @@ export interface ArgumentTest {
   readonly under?: string | undefined;
 }
 
-/** The issuer of what the host itself says. */
-export const HOST_ISSUER = "holdfast";
+/** By this issuer and principal the host's own decisions are known. */
+const HOST_ISSUER = "holdfast";
+const POLICY_PRINCIPAL = "policy";
 
 /** The rule that decides a call; undefined where none speaks of it. */
 export function ruleFor(rules: readonly PolicyRule[], call: Pick<ToolCall, "tool" | "args">): PolicyRule | undefined {
@@ -62,12 +63,12 @@ export function ruleFor(rules: readonly PolicyRule[], call: Pick<ToolCall, "tool
 
 /** Who decided, in the record of a decision that the host made: `subject` is the rule's name, or `expiry`. */
 export function policyActor(subject: string): IdentityRef {
-  return create(IdentityRefSchema, { issuer: HOST_ISSUER, principal: "policy", subject });
+  return create(IdentityRefSchema, { issuer: HOST_ISSUER, principal: POLICY_PRINCIPAL, subject });
 }
 
 /** Whether an identity is that of the host's own decisions, which no caller may go by. */
 export function isPolicyActor(identity: IdentityRef | undefined): boolean {
-  return identity?.issuer === HOST_ISSUER;
+  return identity?.issuer === HOST_ISSUER && identity.principal === POLICY_PRINCIPAL;
 }
 
 /** Why a rule decided, in words. */

@@ -1,6 +1,5 @@
 /**
- * The config file: JSON with a server's settings by their keys, its harnesses and what it says of models
- * and tools.
+ * The config file: JSON with a server's settings by their keys, and what it says of harnesses, models, tools and approvals.
  *
  * Invariants: a key that is not known is refused by its path, so that a slip of the pen never passes for a default; a secret is refused;
  * nothing of the file's text is in an error.
@@ -18,13 +17,14 @@ export interface ConfigFile {
   readonly folder: string;
   /** The given settings as they would stand in a variable; paths are whole. */
   readonly settings: ReadonlyMap<SettingName, string>;
-  /** What stands under `harnesses`; undefined when nothing does. */
-  readonly harnesses: ConfigValue | undefined;
-  /** What stands under `models`; undefined when nothing does. */
-  readonly models: ConfigValue | undefined;
-  /** What stands under `tools`; undefined when nothing does. */
-  readonly tools: ConfigValue | undefined;
+  /** What stands under the keys that are no settings; none where nothing does. */
+  readonly sections: { readonly [Section in SectionName]?: ConfigValue | undefined };
 }
+
+const SECTIONS = ["harnesses", "models", "tools", "policies", "approvals"] as const;
+
+/** A key of the file whose value is read by whoever it concerns. */
+export type SectionName = (typeof SECTIONS)[number];
 
 /** The largest config file. */
 export const CONFIG_BYTES_MAX = 1024 * 1024;
@@ -54,7 +54,7 @@ function parsed(text: string, field: string): unknown {
   }
 }
 
-/** The settings, harnesses and models in the value of a config file. */
+/** The settings and sections in the value of a config file. */
 export function configFileOf(value: unknown, folder: string): ConfigFile {
   const settings = new Map<SettingName, string>();
   const take = (entries: ReadonlyMap<string, ConfigValue>): void => {
@@ -66,15 +66,14 @@ export function configFileOf(value: unknown, folder: string): ConfigFile {
   };
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidArgument("config", "must be an object of settings");
   const top = new Map(entriesOf({ at: "", value }));
-  const harnesses = top.get("harnesses");
-  const models = top.get("models");
-  top.delete("harnesses");
-  top.delete("models");
-  const tools = top.get("tools");
-  top.delete("tools");
+  const sections: { [Section in SectionName]?: ConfigValue | undefined } = {};
+  for (const name of SECTIONS) {
+    sections[name] = top.get(name);
+    top.delete(name);
+  }
   for (const { at } of top.values()) refuseUnknown(at);
   take(top);
-  return { folder, settings, harnesses, models, tools };
+  return { folder, settings, sections };
 }
 
 const ENTRIES = Object.entries(SETTINGS) as readonly (readonly [SettingName, Setting])[];
@@ -95,7 +94,7 @@ function refuseUnknown(key: string): void {
   if (known.includes(key)) return;
   const secret = ENTRIES.find(([name, { file }]) => name === key && file === undefined)?.[1];
   if (secret !== undefined) throw invalidArgument(key, `must not stand in the config file; set ${secret.env}`);
-  throw invalidArgument(key, `is no key here; there are: ${[...known, "harnesses", "models", "tools"].join(", ")}`);
+  throw invalidArgument(key, `is no key here; there are: ${[...known, ...SECTIONS].join(", ")}`);
 }
 
 function settingText({ at, value }: ConfigValue, { form }: Setting, folder: string): string {

@@ -64,3 +64,26 @@ function argumentOf({ at, value }: ConfigValue): string {
   if (typeof value === "string" && !value.includes("\u0000")) return value;
   throw invalidArgument(at, "must be a text");
 }
+
+/** The values of a list, each with its path. */
+export function listOf({ at, value }: ConfigValue, max: number): readonly ConfigValue[] {
+  if (!Array.isArray(value)) throw invalidArgument(at, "must be a list");
+  const values: readonly unknown[] = value;
+  if (values.length > max) throw invalidArgument(at, `must have at most ${max} entries`);
+  return values.map((each, index) => ({ at: `${at}[${index}]`, value: each }));
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A number and a unit as milliseconds; NaN for any other text. */
+export function spanMsOf(text: string): number {
+  const match = /^(\d{1,9})([smhd])$/.exec(text);
+  return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ""] ?? Number.NaN);
+}
+
+/** A number and a unit as milliseconds: `90s`, `15m`, `12h`, `30d`. `others` names what else there is, for the error. */
+export function durationMsOf({ at, value }: ConfigValue, daysMax: number, others = ""): number {
+  const ms = typeof value === "string" ? spanMsOf(value) : Number.NaN;
+  if (ms > 0 && ms <= daysMax * 86_400_000) return ms;
+  throw invalidArgument(at, `must be a number and a unit (90s, 15m, 12h, 30d) of at most ${daysMax}d${others}`);
+}

@@ -7,6 +7,7 @@ import { TEST_CERT, TEST_KEY } from "../../e2e/support/certificate.ts";
 import { newKeyPair, signerOf } from "../node/index.ts";
 import { DEFAULT_CONFIG, readConfig, type Environment, type Flags } from "./config.ts";
 import { NO_MODELS } from "./model-config.ts";
+import { NO_APPROVALS } from "./policy-config.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 
 /** The message with which a configuration is refused; undefined when it is taken. */
@@ -49,6 +50,8 @@ describe("a server's configuration", () => {
       logLevel: "info",
       harnesses: {},
       tools: { servers: {} },
+      policies: [],
+      approvals: NO_APPROVALS,
       registry: { listen: "beside", token: undefined },
       pauseAfterIdleMs: undefined,
       suspendAfterIdleMs: undefined,
@@ -116,6 +119,8 @@ describe("a server's configuration", () => {
       logLevel: "debug",
       harnesses: { coder: { runtime: "remote", address: "127.0.0.1:7000" } },
       tools: { servers: {} },
+      policies: [],
+      approvals: NO_APPROVALS,
       registry: { listen: { host: "127.0.0.1", port: 7 }, token: "open" },
       pauseAfterIdleMs: 60_000,
       suspendAfterIdleMs: 3_600_000,

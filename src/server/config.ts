@@ -4,11 +4,14 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
+import type { PolicyRule } from "../controller/index.ts";
 import { signerOf, type LogLevel } from "../node/index.ts";
 import { readConfigFile, type ConfigFile } from "./config-file.ts";
+import { spanMsOf } from "./config-value.ts";
 import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
 import type { OpenAiApi } from "../models/index.ts";
 import { modelsConfig, type ModelsConfig } from "./model-config.ts";
+import { approvalsConfig, policiesConfig, type ApprovalsConfig } from "./policy-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 import { NO_TOOLS, toolsConfig, type ToolsConfig } from "./tool-config.ts";
 
@@ -46,6 +49,9 @@ export interface ServerConfig {
   readonly harnesses: Readonly<Record<string, HarnessConfig>>;
   /** What the config file says of tools. */
   readonly tools: ToolsConfig;
+  /** The host's own word on tool calls: the first rule that matches. */
+  readonly policies: readonly PolicyRule[];
+  readonly approvals: ApprovalsConfig;
   /** The operator's port. `beside` is 127.0.0.1 and the port after the server's own; without a token it must be loopback. */
   readonly registry: {
     readonly listen: { readonly host: string; readonly port: number } | "beside" | "off";
@@ -86,13 +92,15 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
     google: googleOf(values),
-    models: modelsConfig(values.file?.models),
+    models: modelsConfig(values.file?.sections.models),
     recover: values.oneOf("recover", ["leave", "resume"]),
     retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
-    harnesses: values.file === undefined ? {} : harnessConfigs(values.file.harnesses, { folder: values.file.folder, env }),
-    tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.tools, { folder: values.file.folder, env }),
+    harnesses: values.file === undefined ? {} : harnessConfigs(values.file.sections.harnesses, { folder: values.file.folder, env }),
+    tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.sections.tools, { folder: values.file.folder, env }),
+    policies: policiesConfig(values.file?.sections.policies),
+    approvals: approvalsConfig(values.file?.sections.approvals),
     registry: registryOf(values),
     pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),
@@ -265,15 +273,13 @@ function googleOf(values: Values): ServerConfig["google"] {
   return apiKey === undefined ? undefined : { apiKey, baseUrl: values.given("googleBaseUrl") };
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const RETENTION_DAYS_MAX = 36_500;
 
 function retentionMsOf(values: Values): number | undefined {
   const text = values.text("retention");
   if (text === "forever") return undefined;
   if (text === "0") return 0;
-  const match = /^(\d{1,9})([smhd])$/.exec(text);
-  const retentionMs = Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ""] ?? Number.NaN);
+  const retentionMs = spanMsOf(text);
   if (!(retentionMs <= RETENTION_DAYS_MAX * 86_400_000)) {
     throw values.wrong("retention", `must be a number and a unit (90s, 15m, 12h, 30d) of at most ${RETENTION_DAYS_MAX}d, 0 or forever`);
   }

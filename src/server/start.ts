@@ -8,7 +8,16 @@
  */
 
 import { hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
-import { createController, startSweeper, type Controller, type ControllerLimits, type Sweeper } from "../controller/index.ts";
+import {
+  canExpire,
+  createController,
+  startExpirer,
+  startSweeper,
+  type Controller,
+  type ControllerLimits,
+  type Expirer,
+  type Sweeper,
+} from "../controller/index.ts";
 import { createGrpcServer, type GrpcServer } from "../gateway/grpc/server.ts";
 import { createHttp1Server, type Http1Server } from "../gateway/http1.ts";
 import { GATEWAY_LIMITS, type GatewayLimits } from "../gateway/limits.ts";
@@ -117,6 +126,7 @@ async function openOver(
     harnesses,
     models,
     tools: tools.executor,
+    policies: config.policies,
     ports,
     log,
     hostId: hostIdOf(newUuid(ports)),
@@ -169,9 +179,10 @@ async function open(host: Host): Promise<RunningServer> {
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
   const recovery = startRecovery(config.recover, host);
   const sweeper = sweeperOf(host);
+  const expirer = expirerOf(host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper, expirer }, graceMs);
     return ending;
   };
   return {
@@ -265,6 +276,7 @@ interface OpenHost extends Host {
   readonly operator: OperatorPort | undefined;
   readonly recovery: Recovery;
   readonly sweeper: Sweeper | undefined;
+  readonly expirer: Expirer | undefined;
 }
 
 function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
@@ -272,11 +284,17 @@ function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
   return retentionMs === undefined ? undefined : startSweeper({ journal, clock: ports.clock, log, retentionMs });
 }
 
+/** Requests expire where the configuration says when. */
+function expirerOf({ config, ports, journal, log, controller }: Host): Expirer | undefined {
+  const policy = { rules: config.policies, ...config.approvals };
+  return canExpire(policy) ? startExpirer({ journal, controller, clock: ports.clock, log, policy }) : undefined;
+}
+
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper } = host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper, expirer } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
-  await Promise.all([recovery.stop(), sweeper?.stop(), controller.shutdown({ graceMs })]);
+  await Promise.all([recovery.stop(), sweeper?.stop(), expirer?.stop(), controller.shutdown({ graceMs })]);
   health.close();
   listener.stop();
   operator?.stop();

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { invalidArgument } from "../base/errors.ts";
 import { seqOf, sessionUidOf } from "../base/ids.ts";
 import { decodeLogRecord } from "../canon/index.ts";
-import type { Approval } from "../controller/index.ts";
+import { isPolicyActor, type Approval } from "../controller/index.ts";
 import { ApprovalRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { ApproveResponseSchema, type ApproveRequest, type ApproveResponse } from "../gen/agentsessions/v1/session_pb.ts";
 import { sessionOf } from "../journal/index.ts";
@@ -40,11 +40,13 @@ export function parseApprove(request: ApproveRequest, limits: ServiceLimits): Ap
   if (request.approved === undefined) throw invalidArgument("approved", "must be set: true or false");
   if (request.reason.length > REASON_CHARS_MAX) throw invalidArgument("reason", `must have at most ${REASON_CHARS_MAX} characters`);
   if (!request.reason.isWellFormed()) throw invalidArgument("reason", "must have no lone surrogates");
+  const actor = identityOf(request.identity, limits, "identity");
+  if (isPolicyActor(actor)) throw invalidArgument("identity", "must not be that of the host's own decisions");
   return {
     session,
     ref: create(ApprovalRefSchema, { executionId, toolCallId, requestSeq: BigInt(requestSeq) }),
     approved: request.approved,
     reason: request.reason,
-    actor: identityOf(request.identity, limits, "identity"),
+    actor,
   };
 }

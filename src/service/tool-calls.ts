@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { invalidArgument } from "../base/errors.ts";
 import { sessionUidOf } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { approvalRefOf, eventAt, ownApprovals, type Controller, type Settlement } from "../controller/index.ts";
+import { approvalRefOf, eventAt, ownApprovals, requestedCall, type Controller, type Settlement } from "../controller/index.ts";
 import {
   ListApprovalsResponseSchema,
   ListUnsettledResponseSchema,
@@ -21,7 +21,7 @@ import {
   type SettleCallResponse,
 } from "../gen/holdfast/v1/calls_pb.ts";
 import { sessionOf, type JournalStore, type OpenApproval, type SessionRow } from "../journal/index.ts";
-import type { Authorizer, ToolCall } from "../spi/index.ts";
+import type { Authorizer } from "../spi/index.ts";
 import { accessSession, authorize } from "./access.ts";
 import type { CallContext, ToolCallsService } from "./contract.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
@@ -105,16 +105,6 @@ async function pendingApproval({ journal }: Host, row: SessionRow, approval: Ope
   if (call !== undefined) pending.call = call;
   if (event?.ts !== undefined) pending.requestTime = event.ts;
   return pending;
-}
-
-/** The TOOL_CALL that a request is about: it comes before the request, and in this host's journals right before it. */
-async function requestedCall(journal: JournalStore, row: SessionRow, approval: OpenApproval): Promise<ToolCall | undefined> {
-  const startSeq = row.projection.openTurn?.startSeq ?? 1;
-  for (let seq = approval.requestSeq - 1; seq >= startSeq; seq--) {
-    const body = (await eventAt(journal, row.seed.uid, seq as OpenApproval["requestSeq"]))?.body;
-    if (body?.case === "tool" && body.value.id === approval.toolCallId) return body.value;
-  }
-  return undefined;
 }
 
 async function listUnsettled(host: Host, request: ListUnsettledRequest, context: CallContext): Promise<ListUnsettledResponse> {
