@@ -14,6 +14,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   wire: async () => (await import("./wire.ts")).measureWire,
   processes: async () => (await import("./processes.ts")).measureProcesses,
   quickjs: async () => (await import("./quickjs.ts")).measureQuickJs,
+  gvisor: async () => (await import("./gvisor.ts")).measureGvisor,
   long: async () => (await import("./long.ts")).measureLong,
 };
 
