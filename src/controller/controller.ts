@@ -31,6 +31,7 @@ import { HistoryCache } from "./history.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { watchSession } from "./live.ts";
 import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
+import { readOfferedTools, ToolOffers } from "./offered-tools.ts";
 import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
@@ -57,6 +58,7 @@ class HostController implements Controller {
   readonly #transitions: Transitions;
   readonly #idle: IdleSessions;
   readonly #context: TransitionContext;
+  readonly #offers: ToolOffers;
   /** Starts of turns that are not durable yet. */
   readonly #starting = new Set<Promise<Turn>>();
   #closing = false;
@@ -80,6 +82,7 @@ class HostController implements Controller {
       policies: options.policies ?? [],
       tokens: options.tokens,
     };
+    this.#offers = new ToolOffers(options.tools, ports.digest);
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#context = { journal, harnesses, running: this.#running, hostId, clock: ports.clock };
     this.#transitions = new Transitions(this.#context);
@@ -268,7 +271,8 @@ class HostController implements Controller {
   async #start(session: SessionUid, plan: TurnPlan): Promise<Turn> {
     const { journal, hostId, ports } = this.#options;
     const executionId = newExecutionId(ports);
-    const events = startEvents({ executionId, clock: ports.clock }, plan);
+    const offer = this.#offers.offer(session);
+    const events = startEvents({ executionId, clock: ports.clock }, plan, offer?.aside);
     for (let attempt = 1; ; attempt++) {
       const row = await rowOf(journal, session);
       if (ownApprovals(row).length > 0) throw approvalOpenError();
@@ -286,13 +290,16 @@ class HostController implements Controller {
       const firstSeq = (startSeq - resume.length) as Seq;
       const position = { session, fence, lastSeq: projection.lastSeq };
       const compute = computeToRestore(row);
-      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tape: Tape.empty() });
+      offer?.started(startSeq);
+      const tape = Tape.empty();
+      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tools: offer?.tools, tape });
     }
   }
 
   /** Takes an interrupted turn up again: a lease of its own, nothing written but RESUME on a cold session. */
   async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
     const { turn, executionId, invocation, harness, descriptor } = plan;
+    const tools = await readOfferedTools(this.#options.journal, row.seed.uid, turn.startSeq);
     const outcome = await this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
     return new Turn(this.#turnContext, {
       executionId,
@@ -303,6 +310,7 @@ class HostController implements Controller {
       descriptor,
       compute: computeToRestore(row),
       startSeq: turn.startSeq,
+      tools,
       position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
       tape: new Tape({ effects: turn.effects, atEnd: "live", lastSeq: turn.lastSeq }),
     });
@@ -340,11 +348,12 @@ function isCold(row: SessionRow): boolean {
   return row.projection.computeState === ComputeState.COMPUTE_COLD;
 }
 
-function startEvents(stamp: EventStamp, plan: TurnPlan): readonly NewEvent[] {
+/** The events of a turn's start; `offered` is kept beside the first one. */
+function startEvents(stamp: EventStamp, plan: TurnPlan, offered: Uint8Array | undefined): readonly NewEvent[] {
   const { invocation, harness, descriptor, seed } = plan;
   const start = { invocation, harness: harness.name, harnessVersion: descriptor.version };
   return [
-    executionStartEvent(stamp, start, seed.identity),
+    { ...executionStartEvent(stamp, start, seed.identity), aside: offered },
     ...invocation.inputs.map((message) => inputEvent(stamp, message, invocation.caller)),
   ];
 }

@@ -19,6 +19,7 @@ import { recordable } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
 import { HostTools } from "./host-tools.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
+import { readOfferedTools } from "./offered-tools.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { type Pen, TurnSink } from "./sink.ts";
@@ -197,7 +198,8 @@ async function runAgain(context: ReplayContext, request: ReplayRequest, turn: Re
   const { harness, tape, gate, cache } = run;
   try {
     gate.pass();
-    await harness.run(startOf(context, request, turn, cache), replaySink(context, request, turn, tape, gate), { signal: gate.signal });
+    const start = await startOf(context, request, turn, cache);
+    await harness.run(start, replaySink(context, request, turn, tape, gate), { signal: gate.signal });
     return undefined;
   } catch (error) {
     return { error };
@@ -253,7 +255,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
   });
 }
 
-function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, cache: HistoryCache): Start {
+async function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedTurn, cache: HistoryCache): Promise<Start> {
   const { seed } = request.row;
   return {
     executionId: turn.executionId,
@@ -264,6 +266,7 @@ function startOf(context: ReplayContext, request: ReplayRequest, turn: RecordedT
     identity: { principal: seed.identity, mintToken: context.canMintTokens === true ? async () => REPLAYED_TOKEN : undefined },
     resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,
     model: seed.model,
+    tools: await readOfferedTools(context.journal, seed.uid, turn.startSeq),
   };
 }
 

@@ -3,7 +3,7 @@
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { JournalStore, SessionSeed } from "../journal/index.ts";
-import type { ComputeRef, HarnessDescriptor, HarnessEntry, ModelCatalog, TokenIssuer, ToolExecutor } from "../spi/index.ts";
+import type { ComputeRef, HarnessDescriptor, HarnessEntry, ModelCatalog, TokenIssuer, ToolDefinition, ToolExecutor } from "../spi/index.ts";
 import type { ExecInvocation } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
 import type { HistoryCache } from "./history.ts";
@@ -48,6 +48,8 @@ export interface TurnStart {
   /** The seq of the first record of its first append here: RESUME may come before the start. */
   readonly firstSeq?: Seq | undefined;
   readonly position: TurnPosition;
+  /** The host's tools as they are kept beside its start. */
+  readonly tools: readonly ToolDefinition[] | undefined;
   /** What it has recorded already; empty for a new turn. */
   readonly tape: Tape;
 }

@@ -218,6 +218,7 @@ export class Turn implements RunningTurn {
       identity: { principal: seed.identity, mintToken: this.#minter() },
       resumeFromSeq: invocation.resumeFromSeq,
       model: seed.model,
+      tools: this.#start.tools,
     };
   }
 

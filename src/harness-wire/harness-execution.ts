@@ -132,7 +132,7 @@ export class HarnessExecution {
   }
 
   #startOf(wire: WireStart, sink: WireSink): Start {
-    const { model, historyLastSeq, historyPulled } = this.#opening;
+    const { model, historyLastSeq, historyPulled, tools } = this.#opening;
     const lastSeq = Number(historyLastSeq) as Seq;
     if (historyPulled) this.#history = new PulledHistory(lastSeq, { send: (body) => this.#exchange.send(body) });
     return {
@@ -144,6 +144,7 @@ export class HarnessExecution {
       identity: identityOf(wire, sink),
       resumeFromSeq: wire.resumeFromSeq,
       model,
+      tools: tools.length === 0 ? undefined : tools,
     };
   }
 

@@ -69,9 +69,10 @@ export class HostExecution implements HostExchange {
 
   /** Opens the exchange and hands over the start. */
   begin(options: { readonly replayed: boolean; readonly history: PushedHistory | undefined; readonly grant: HostGrant | undefined }): void {
-    const { model, history, config, inputs, identity, resumeFromSeq } = this.#start;
+    const { model, history, config, inputs, identity, resumeFromSeq, tools = [] } = this.#start;
     const { principal, mintToken } = identity;
-    const opening = { model, historyLastSeq: BigInt(history.lastSeq), historyPulled: this.#feed !== undefined, replayed: options.replayed };
+    const historyPulled = this.#feed !== undefined;
+    const opening = { model, historyLastSeq: BigInt(history.lastSeq), historyPulled, replayed: options.replayed, tools: [...tools] };
     const start: ControllerBody = {
       case: "start",
       value: {

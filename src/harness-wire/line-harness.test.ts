@@ -1,6 +1,8 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { executionIdOf, sessionUidOf, type Seq } from "../base/ids.ts";
 import { HoldfastError } from "../base/errors.ts";
+import { ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { systemClock } from "../node/index.ts";
 import { HarnessFailure, textMessage, type EventSink, type Harness, type Start } from "../spi/index.ts";
 import { textResponse, testHarness } from "../testing/host.ts";
@@ -51,7 +53,9 @@ describe("a harness over a line", () => {
       }),
     );
     const sink = createRecordingSink({ model: () => textResponse("hi") });
-    await remote.run(startOf(), sink, { signal: never });
+    const tools = [create(ToolDefinitionSchema, { name: "read", description: "reads", inputSchema: { type: "object", properties: {} } })];
+    await remote.run(startOf({ tools }), sink, { signal: never });
+    expect(seen[0]?.tools).toEqual(tools);
     expect(sink.effects).toMatchObject([
       { kind: "model", request: { model: "test", messages: [textMessage("user", "hello")], params: { temperature: "0" } } },
       { kind: "usage", usage: { model: "test", inputTokens: 1n } },

@@ -9,7 +9,17 @@
  */
 
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
-import type { ApprovalResult, Event, HarnessDescriptor, IdentityRef, Message, ToolCall, ToolResult, Usage } from "./wire.ts";
+import type {
+  ApprovalResult,
+  Event,
+  HarnessDescriptor,
+  IdentityRef,
+  Message,
+  ToolCall,
+  ToolDefinition,
+  ToolResult,
+  Usage,
+} from "./wire.ts";
 import type { ModelRequest, ModelResponse } from "./model.ts";
 
 /** Options of every asynchronous call. */
@@ -59,6 +69,11 @@ export interface Start {
   readonly resumeFromSeq: bigint;
   /** The session's default model; empty when it has none. */
   readonly model: string;
+  /**
+   * The host's tools as they were when the execution started, in a stable order: a replay and a recovery are given the same. Absent
+   * where the host offers none. They are not to be changed.
+   */
+  readonly tools?: readonly ToolDefinition[] | undefined;
 }
 
 /** The past of a session, read on demand: nothing is loaded that the harness does not ask for. */

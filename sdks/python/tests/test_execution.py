@@ -24,7 +24,7 @@ from holdfast_harness import (
     tool_definition,
 )
 
-from .support import EXECUTION, SESSION, ApprovalResult, Host, IdentityContext, harness_of
+from .support import EXECUTION, SESSION, ApprovalResult, ExecutionOpening, Host, IdentityContext, harness_of
 
 HI = [text_message("user", "hi")]
 
@@ -43,6 +43,18 @@ class TestTheStart:
         assert (start.session_uid, start.execution_id, start.model) == (SESSION, EXECUTION, "echo")
         assert (start.config, list(start.inputs), start.resume_from_seq, start.replayed) == (b"{}", HI, -5, False)
         assert (start.history.last_seq, start.identity.principal, start.identity.can_mint_tokens) == (0, None, False)
+
+    async def test_brings_the_tools_that_the_host_offers(self) -> None:
+        seen: list[Start] = []
+
+        async def run(start: Start, sink: Sink) -> None:
+            seen.append(start)
+
+        offered = tool_definition("read", "reads", {"type": "object"})
+        host = Host(run)
+        host.begin(opening=ExecutionOpening(tools=[offered]))
+        await host.completed()
+        assert seen[0].tools == (offered,)
 
     async def test_says_on_whose_behalf_the_turn_runs(self) -> None:
         seen: list[str] = []

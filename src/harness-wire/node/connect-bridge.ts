@@ -87,6 +87,8 @@ export class ConnectBridge {
         historyLastSeq: historyPulled ? lastSeq : BigInt(pushed),
         historyPulled,
         replayed: false,
+        // The contract has no place for them.
+        tools: [],
       },
     });
   }

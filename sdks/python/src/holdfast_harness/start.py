@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .errors import HoldfastError
 from .history import History
-from .types import IdentityRef, Message
+from .types import IdentityRef, Message, ToolDefinition
 
 TokenMinter = Callable[[Sequence[str]], Awaitable[str]]
 
@@ -74,4 +74,6 @@ class Start:
     """The session's default model; empty when it has none."""
     replayed: bool = False
     """True when the execution is a check of a recorded one. A harness has no need to look: it must do the same either way."""
+    tools: Sequence[ToolDefinition] = ()
+    """The host's tools as they were when the execution started, in a stable order; a replay is given the same."""
     cancellation: Cancellation = field(default_factory=Cancellation)

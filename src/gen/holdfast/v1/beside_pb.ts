@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/beside.proto.
  */
 export const file_holdfast_v1_beside: GenFile = /*@__PURE__*/
-  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIqQCCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBAUIWChRfY2FjaGVkX2lucHV0X3Rva2Vuc0IVChNfY2FjaGVfd3JpdGVfdG9rZW5zQg0KC19sYXRlbmN5X21zQhQKEl9jb3N0X25hbm9fZG9sbGFycyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlYgZwcm90bzM", [file_agentsessions_v1_common]);
+  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIqQCCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBAUIWChRfY2FjaGVkX2lucHV0X3Rva2Vuc0IVChNfY2FjaGVfd3JpdGVfdG9rZW5zQg0KC19sYXRlbmN5X21zQhQKEl9jb3N0X25hbm9fZG9sbGFycyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlIlQKDE9mZmVyZWRUb29scxITCgtzYW1lX2FzX3NlcRgBIAEoAxIvCgV0b29scxgCIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb25iBnByb3RvMw", [file_agentsessions_v1_common]);
 
 /**
  * ModelFacts is what the contract's Usage has no field for. It is kept beside the OUTPUT of a model call.
@@ -179,4 +179,33 @@ export type SketchedMessage = Message<"holdfast.v1.SketchedMessage"> & {
  */
 export const SketchedMessageSchema: GenMessage<SketchedMessage> = /*@__PURE__*/
   messageDesc(file_holdfast_v1_beside, 2);
+
+/**
+ * OfferedTools is what a turn was offered of its host's tools, so that a replay is offered the same. It is kept beside the
+ * EXECUTION_START.
+ *
+ * @generated from message holdfast.v1.OfferedTools
+ */
+export type OfferedTools = Message<"holdfast.v1.OfferedTools"> & {
+  /**
+   * The seq of an earlier EXECUTION_START of the session that was offered the same and has the list; 0 where this one has it.
+   *
+   * @generated from field: int64 same_as_seq = 1;
+   */
+  sameAsSeq: bigint;
+
+  /**
+   * The tools, in the order in which they were offered.
+   *
+   * @generated from field: repeated agentsessions.v1.ToolDefinition tools = 2;
+   */
+  tools: ToolDefinition[];
+};
+
+/**
+ * Describes the message holdfast.v1.OfferedTools.
+ * Use `create(OfferedToolsSchema)` to create a new message.
+ */
+export const OfferedToolsSchema: GenMessage<OfferedTools> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_beside, 3);
 

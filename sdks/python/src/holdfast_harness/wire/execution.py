@@ -190,6 +190,7 @@ class Execution:
             resume_from_seq=start.resume_from_seq,
             model=opening.model,
             replayed=opening.replayed,
+            tools=tuple(opening.tools),
             cancellation=self._cancellation,
         )
 

@@ -26,7 +26,7 @@ from holdfast_harness._gen.agentsessions.v1 import common_pb2 as agentsessions_d
 from holdfast_harness._gen.agentsessions.v1 import harness_pb2 as agentsessions_dot_v1_dot_harness__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eholdfast/v1/harness_wire.proto\x12\x0bholdfast.v1\x1a\x1d\x61gentsessions/v1/common.proto\x1a\x1e\x61gentsessions/v1/harness.proto\"\xa4\x03\n\tHostFrame\x12\x10\n\x08\x65xchange\x18\x01 \x01(\r\x12\'\n\x05hello\x18\x02 \x01(\x0b\x32\x16.holdfast.v1.HostHelloH\x00\x12\x35\n\x08\x64\x65scribe\x18\x03 \x01(\x0b\x32!.agentsessions.v1.DescribeRequestH\x00\x12-\n\x04open\x18\x04 \x01(\x0b\x32\x1d.holdfast.v1.ExecutionOpeningH\x00\x12\x37\n\ncontroller\x18\x05 \x01(\x0b\x32!.agentsessions.v1.ControllerFrameH\x00\x12-\n\x07refused\x18\x06 \x01(\x0b\x32\x1a.holdfast.v1.EffectRefusedH\x00\x12+\n\x07history\x18\x07 \x01(\x0b\x32\x18.holdfast.v1.HistoryPageH\x00\x12/\n\x05token\x18\x08 \x01(\x0b\x32\x1e.holdfast.v1.MintTokenResponseH\x00\x12\'\n\x03\x65nd\x18\t \x01(\x0b\x32\x18.holdfast.v1.ExchangeEndH\x00\x42\x07\n\x05\x66rame\"\xd1\x02\n\x0cHarnessFrame\x12\x10\n\x08\x65xchange\x18\x01 \x01(\r\x12*\n\x05hello\x18\x02 \x01(\x0b\x32\x19.holdfast.v1.HarnessHelloH\x00\x12\x39\n\ndescriptor\x18\x03 \x01(\x0b\x32#.agentsessions.v1.HarnessDescriptorH\x00\x12(\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x17.agentsessions.v1.EventH\x00\x12\x37\n\x0cread_history\x18\x05 \x01(\x0b\x32\x1f.holdfast.v1.ReadHistoryRequestH\x00\x12\x33\n\nmint_token\x18\x06 \x01(\x0b\x32\x1d.holdfast.v1.MintTokenRequestH\x00\x12\'\n\x03\x65nd\x18\x07 \x01(\x0b\x32\x18.holdfast.v1.ExchangeEndH\x00\x42\x07\n\x05\x66rame\"6\n\tHostHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x17\n\x0f\x66rame_bytes_max\x18\x02 \x01(\r\"P\n\x0cHarnessHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x15\n\rpulls_history\x18\x02 \x01(\x08\x12\x17\n\x0f\x66rame_bytes_max\x18\x03 \x01(\r\"e\n\x10\x45xecutionOpening\x12\r\n\x05model\x18\x01 \x01(\t\x12\x18\n\x10history_last_seq\x18\x02 \x01(\x03\x12\x16\n\x0ehistory_pulled\x18\x03 \x01(\x08\x12\x10\n\x08replayed\x18\x04 \x01(\x08\"N\n\rEffectRefused\x12\x15\n\revent_ordinal\x18\x01 \x01(\x03\x12&\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x17.agentsessions.v1.Error\"a\n\x12ReadHistoryRequest\x12\x0c\n\x04read\x18\x01 \x01(\r\x12\x10\n\x08\x66rom_seq\x18\x02 \x01(\x03\x12\x0e\n\x06to_seq\x18\x03 \x01(\x03\x12\r\n\x05pages\x18\x04 \x01(\r\x12\x0c\n\x04more\x18\x05 \x01(\x08\"\x8d\x01\n\x0bHistoryPage\x12\x0c\n\x04read\x18\x01 \x01(\r\x12\x11\n\tfirst_seq\x18\x02 \x01(\x03\x12\'\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x17.agentsessions.v1.Event\x12\x0c\n\x04last\x18\x04 \x01(\x08\x12&\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x17.agentsessions.v1.Error\"5\n\x10MintTokenRequest\x12\x0f\n\x07request\x18\x01 \x01(\r\x12\x10\n\x08\x61udience\x18\x02 \x03(\t\"q\n\x11MintTokenResponse\x12\x0f\n\x07request\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\x12\x14\n\x0c\x65xpires_unix\x18\x03 \x01(\x03\x12&\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x17.agentsessions.v1.Error\"0\n\x0b\x45xchangeEnd\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t2L\n\x0bHarnessWire\x12=\n\x04Line\x12\x16.holdfast.v1.HostFrame\x1a\x19.holdfast.v1.HarnessFrame(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eholdfast/v1/harness_wire.proto\x12\x0bholdfast.v1\x1a\x1d\x61gentsessions/v1/common.proto\x1a\x1e\x61gentsessions/v1/harness.proto\"\xa4\x03\n\tHostFrame\x12\x10\n\x08\x65xchange\x18\x01 \x01(\r\x12\'\n\x05hello\x18\x02 \x01(\x0b\x32\x16.holdfast.v1.HostHelloH\x00\x12\x35\n\x08\x64\x65scribe\x18\x03 \x01(\x0b\x32!.agentsessions.v1.DescribeRequestH\x00\x12-\n\x04open\x18\x04 \x01(\x0b\x32\x1d.holdfast.v1.ExecutionOpeningH\x00\x12\x37\n\ncontroller\x18\x05 \x01(\x0b\x32!.agentsessions.v1.ControllerFrameH\x00\x12-\n\x07refused\x18\x06 \x01(\x0b\x32\x1a.holdfast.v1.EffectRefusedH\x00\x12+\n\x07history\x18\x07 \x01(\x0b\x32\x18.holdfast.v1.HistoryPageH\x00\x12/\n\x05token\x18\x08 \x01(\x0b\x32\x1e.holdfast.v1.MintTokenResponseH\x00\x12\'\n\x03\x65nd\x18\t \x01(\x0b\x32\x18.holdfast.v1.ExchangeEndH\x00\x42\x07\n\x05\x66rame\"\xd1\x02\n\x0cHarnessFrame\x12\x10\n\x08\x65xchange\x18\x01 \x01(\r\x12*\n\x05hello\x18\x02 \x01(\x0b\x32\x19.holdfast.v1.HarnessHelloH\x00\x12\x39\n\ndescriptor\x18\x03 \x01(\x0b\x32#.agentsessions.v1.HarnessDescriptorH\x00\x12(\n\x05\x65vent\x18\x04 \x01(\x0b\x32\x17.agentsessions.v1.EventH\x00\x12\x37\n\x0cread_history\x18\x05 \x01(\x0b\x32\x1f.holdfast.v1.ReadHistoryRequestH\x00\x12\x33\n\nmint_token\x18\x06 \x01(\x0b\x32\x1d.holdfast.v1.MintTokenRequestH\x00\x12\'\n\x03\x65nd\x18\x07 \x01(\x0b\x32\x18.holdfast.v1.ExchangeEndH\x00\x42\x07\n\x05\x66rame\"6\n\tHostHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x17\n\x0f\x66rame_bytes_max\x18\x02 \x01(\r\"P\n\x0cHarnessHello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x15\n\rpulls_history\x18\x02 \x01(\x08\x12\x17\n\x0f\x66rame_bytes_max\x18\x03 \x01(\r\"\x96\x01\n\x10\x45xecutionOpening\x12\r\n\x05model\x18\x01 \x01(\t\x12\x18\n\x10history_last_seq\x18\x02 \x01(\x03\x12\x16\n\x0ehistory_pulled\x18\x03 \x01(\x08\x12\x10\n\x08replayed\x18\x04 \x01(\x08\x12/\n\x05tools\x18\x05 \x03(\x0b\x32 .agentsessions.v1.ToolDefinition\"N\n\rEffectRefused\x12\x15\n\revent_ordinal\x18\x01 \x01(\x03\x12&\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x17.agentsessions.v1.Error\"a\n\x12ReadHistoryRequest\x12\x0c\n\x04read\x18\x01 \x01(\r\x12\x10\n\x08\x66rom_seq\x18\x02 \x01(\x03\x12\x0e\n\x06to_seq\x18\x03 \x01(\x03\x12\r\n\x05pages\x18\x04 \x01(\r\x12\x0c\n\x04more\x18\x05 \x01(\x08\"\x8d\x01\n\x0bHistoryPage\x12\x0c\n\x04read\x18\x01 \x01(\r\x12\x11\n\tfirst_seq\x18\x02 \x01(\x03\x12\'\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x17.agentsessions.v1.Event\x12\x0c\n\x04last\x18\x04 \x01(\x08\x12&\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x17.agentsessions.v1.Error\"5\n\x10MintTokenRequest\x12\x0f\n\x07request\x18\x01 \x01(\r\x12\x10\n\x08\x61udience\x18\x02 \x03(\t\"q\n\x11MintTokenResponse\x12\x0f\n\x07request\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\x12\x14\n\x0c\x65xpires_unix\x18\x03 \x01(\x03\x12&\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x17.agentsessions.v1.Error\"0\n\x0b\x45xchangeEnd\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t2L\n\x0bHarnessWire\x12=\n\x04Line\x12\x16.holdfast.v1.HostFrame\x1a\x19.holdfast.v1.HarnessFrame(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,20 +41,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HOSTHELLO']._serialized_end=927
   _globals['_HARNESSHELLO']._serialized_start=929
   _globals['_HARNESSHELLO']._serialized_end=1009
-  _globals['_EXECUTIONOPENING']._serialized_start=1011
-  _globals['_EXECUTIONOPENING']._serialized_end=1112
-  _globals['_EFFECTREFUSED']._serialized_start=1114
-  _globals['_EFFECTREFUSED']._serialized_end=1192
-  _globals['_READHISTORYREQUEST']._serialized_start=1194
-  _globals['_READHISTORYREQUEST']._serialized_end=1291
-  _globals['_HISTORYPAGE']._serialized_start=1294
-  _globals['_HISTORYPAGE']._serialized_end=1435
-  _globals['_MINTTOKENREQUEST']._serialized_start=1437
-  _globals['_MINTTOKENREQUEST']._serialized_end=1490
-  _globals['_MINTTOKENRESPONSE']._serialized_start=1492
-  _globals['_MINTTOKENRESPONSE']._serialized_end=1605
-  _globals['_EXCHANGEEND']._serialized_start=1607
-  _globals['_EXCHANGEEND']._serialized_end=1655
-  _globals['_HARNESSWIRE']._serialized_start=1657
-  _globals['_HARNESSWIRE']._serialized_end=1733
+  _globals['_EXECUTIONOPENING']._serialized_start=1012
+  _globals['_EXECUTIONOPENING']._serialized_end=1162
+  _globals['_EFFECTREFUSED']._serialized_start=1164
+  _globals['_EFFECTREFUSED']._serialized_end=1242
+  _globals['_READHISTORYREQUEST']._serialized_start=1244
+  _globals['_READHISTORYREQUEST']._serialized_end=1341
+  _globals['_HISTORYPAGE']._serialized_start=1344
+  _globals['_HISTORYPAGE']._serialized_end=1485
+  _globals['_MINTTOKENREQUEST']._serialized_start=1487
+  _globals['_MINTTOKENREQUEST']._serialized_end=1540
+  _globals['_MINTTOKENRESPONSE']._serialized_start=1542
+  _globals['_MINTTOKENRESPONSE']._serialized_end=1655
+  _globals['_EXCHANGEEND']._serialized_start=1657
+  _globals['_EXCHANGEEND']._serialized_end=1705
+  _globals['_HARNESSWIRE']._serialized_start=1707
+  _globals['_HARNESSWIRE']._serialized_end=1783
 # @@protoc_insertion_point(module_scope)

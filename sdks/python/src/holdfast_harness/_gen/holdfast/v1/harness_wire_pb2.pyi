@@ -66,16 +66,18 @@ class HarnessHello(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., pulls_history: bool = ..., frame_bytes_max: _Optional[int] = ...) -> None: ...
 
 class ExecutionOpening(_message.Message):
-    __slots__ = ("model", "history_last_seq", "history_pulled", "replayed")
+    __slots__ = ("model", "history_last_seq", "history_pulled", "replayed", "tools")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     HISTORY_LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     HISTORY_PULLED_FIELD_NUMBER: _ClassVar[int]
     REPLAYED_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
     model: str
     history_last_seq: int
     history_pulled: bool
     replayed: bool
-    def __init__(self, model: _Optional[str] = ..., history_last_seq: _Optional[int] = ..., history_pulled: bool = ..., replayed: bool = ...) -> None: ...
+    tools: _containers.RepeatedCompositeFieldContainer[_common_pb2.ToolDefinition]
+    def __init__(self, model: _Optional[str] = ..., history_last_seq: _Optional[int] = ..., history_pulled: bool = ..., replayed: bool = ..., tools: _Optional[_Iterable[_Union[_common_pb2.ToolDefinition, _Mapping]]] = ...) -> None: ...
 
 class EffectRefused(_message.Message):
     __slots__ = ("event_ordinal", "error")
