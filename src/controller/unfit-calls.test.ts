@@ -5,7 +5,8 @@ import { gatedCall, harnessCatalog, resumed, testHarness, TestTools, toolCall, T
 import { replaySession } from "./index.ts";
 
 const picky = {
-  check: (call: { args?: Readonly<Record<string, unknown>> | undefined }) => (typeof call.args?.["n"] === "number" ? undefined : "n must be a number"),
+  check: (call: { args?: Readonly<Record<string, unknown>> | undefined }) =>
+    typeof call.args?.["n"] === "number" ? undefined : "n must be a number",
   run: async () => ({ output: { ok: true } }),
 };
 
