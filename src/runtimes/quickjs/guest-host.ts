@@ -50,8 +50,10 @@ export class GuestHost {
   constructor(options: GuestHostOptions) {
     this.#options = options;
     const { engine, limits, clock, log, hungAfterMs } = options;
-    const start = { wasm: engine.wasm, limits };
-    this.#pool = new WorkerPool(options.quickWorkers, (name) => new WorkerLink({ start, name, clock, log, hungAfterMs }));
+    this.#pool = new WorkerPool(options.quickWorkers, (name, lane) => {
+      const start = { wasm: engine.wasm, limits, isLowPriority: lane === "slow" };
+      return new WorkerLink({ start, name, clock, log, hungAfterMs });
+    });
   }
 
   /** A fresh VM's beginning: the script has just been loaded. It is booted once. */

@@ -21,6 +21,8 @@ export interface PackedImage {
 export interface WorkerStart {
   readonly wasm: WebAssembly.Module;
   readonly limits: QuickJsLimits;
+  /** Whether it is to wait for everybody else's work. */
+  readonly isLowPriority: boolean;
 }
 
 /** What the guest asked of the host in one delivery, beside frames. */

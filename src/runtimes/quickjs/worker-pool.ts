@@ -1,7 +1,8 @@
 /**
  * The worker threads of a runtime, in two lanes. A guest cannot be paused in the middle of its code, only stopped for good; so whoever shares
  * a thread with one that computes waits for it, at most one slice. That must not happen twice: a session that computed for long in one
- * slice, or was stopped, is placed in the slow lane from then on, a thread for its like.
+ * slice, or was stopped, is placed in the slow lane from then on, a thread for its like
+ * that gives way to everybody else.
  */
 
 import type { SessionUid } from "../../base/index.ts";
@@ -17,11 +18,11 @@ const SLOW_SESSIONS_MAX = 10_000;
 export class WorkerPool {
   readonly #quick: (WorkerLink | undefined)[];
   #slow: WorkerLink | undefined;
-  readonly #start: (name: string) => WorkerLink;
+  readonly #start: (name: string, lane: Lane) => WorkerLink;
   readonly #slowSessions = new Set<SessionUid>();
 
   /** `quickWorkers` threads in the quick lane, one in the slow lane. */
-  constructor(quickWorkers: number, start: (name: string) => WorkerLink) {
+  constructor(quickWorkers: number, start: (name: string, lane: Lane) => WorkerLink) {
     this.#quick = Array.from({ length: quickWorkers });
     this.#start = start;
   }
@@ -42,7 +43,7 @@ export class WorkerPool {
   /** The thread of a lane with the fewest VMs; it is started, where need be. */
   worker(lane: Lane): WorkerLink {
     if (lane === "slow") {
-      if (this.#slow === undefined || this.#slow.isGone) this.#slow = this.#start("quickjs-slow");
+      if (this.#slow === undefined || this.#slow.isGone) this.#slow = this.#start("quickjs-slow", "slow");
       return this.#slow;
     }
     let best: WorkerLink | undefined;
@@ -51,7 +52,7 @@ export class WorkerPool {
       if (link === undefined || link.isGone) {
         // One that holds nothing is as good as a new one.
         if (best !== undefined && best.lost.size === 0) continue;
-        link = this.#start(`quickjs-${index + 1}`);
+        link = this.#start(`quickjs-${index + 1}`, "quick");
         this.#quick[index] = link;
       }
       if (best === undefined || link.lost.size < best.lost.size) best = link;

@@ -4,6 +4,9 @@
  * Invariant: a fault of one VM is the answer of the request that met it. The thread goes on for the others.
  */
 
+import { readlinkSync } from "node:fs";
+import { constants, setPriority } from "node:os";
+import { basename } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { parentPort, workerData } from "node:worker_threads";
@@ -13,7 +16,8 @@ import type { PackedImage, WorkerAnswers, WorkerCall, WorkerReply, WorkerRequest
 import { GuestVm, type Base } from "./vm.ts";
 import { faultOf } from "./worker-faults.ts";
 
-const { wasm, limits } = workerData as WorkerStart;
+const { wasm, limits, isLowPriority } = workerData as WorkerStart;
+if (isLowPriority) yieldToOthers();
 const collectGarbage = garbageCollector();
 const bases = new Map<string, Base>();
 const vms = new Map<number, GuestVm>();
@@ -61,6 +65,17 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
     case "collect":
       collectGarbage();
       return undefined;
+  }
+}
+
+/** Lowers this thread's priority, not the process's: Linux has one for each thread, and tells a thread its own number. */
+function yieldToOthers(): void {
+  if (process.platform !== "linux") return;
+  try {
+    const thread = Number(basename(readlinkSync("/proc/thread-self")));
+    if (thread > 0) setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // A container may forbid it, or have no /proc. Then the thread is as good as any.
   }
 }
 
