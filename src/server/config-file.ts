@@ -21,7 +21,7 @@ export interface ConfigFile {
   readonly sections: { readonly [Section in SectionName]?: ConfigValue | undefined };
 }
 
-const SECTIONS = ["harnesses", "models", "tools", "policies", "approvals"] as const;
+const SECTIONS = ["harnesses", "agents", "models", "tools", "policies", "approvals"] as const;
 
 /** A key of the file whose value is read by whoever it concerns. */
 export type SectionName = (typeof SECTIONS)[number];

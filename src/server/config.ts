@@ -5,7 +5,9 @@ import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
 import type { PolicyRule } from "../controller/index.ts";
+import type { AgentDefinition } from "../harnesses/index.ts";
 import { signerOf, type LogLevel } from "../node/index.ts";
+import { agentConfigs } from "./agent-config.ts";
 import { readConfigFile, type ConfigFile } from "./config-file.ts";
 import { spanMsOf } from "./config-value.ts";
 import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
@@ -47,6 +49,8 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   /** The harnesses of the config file, by name; they are STATIC. */
   readonly harnesses: Readonly<Record<string, HarnessConfig>>;
+  /** Agents by name; each is a STATIC harness of that name. */
+  readonly agents: Readonly<Record<string, AgentDefinition>>;
   /** What the config file says of tools. */
   readonly tools: ToolsConfig;
   /** The host's own word on tool calls: the first rule that matches. */
@@ -98,6 +102,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
     harnesses: values.file === undefined ? {} : harnessConfigs(values.file.sections.harnesses, { folder: values.file.folder, env }),
+    agents: values.file === undefined ? {} : agentConfigs(values.file.sections.agents, { folder: values.file.folder, env }),
     tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.sections.tools, { folder: values.file.folder, env }),
     policies: policiesConfig(values.file?.sections.policies),
     approvals: approvalsConfig(values.file?.sections.approvals),

@@ -63,7 +63,7 @@ export const SETTINGS = {
     env: "HOLDFAST_HARNESS",
     file: "harness",
     default: "echo",
-    what: "the harness of sessions whose creator names none: echo, chat, or one of the config file or the registry",
+    what: "the harness of sessions whose creator names none: echo, chat, agent, or one of the config file or the registry",
   },
   model: {
     flag: "model",

@@ -38,12 +38,13 @@ import {
 } from "../service/index.ts";
 import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
+import { agentHarnesses } from "./agent-config.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
 import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
 import { openOperatorPort, type OperatorPort } from "./operator.ts";
-import { modelsOf, openJournal } from "./parts.ts";
+import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
 import { createRuntimes } from "./runtimes.ts";
 import { openHostTools, type HostTools } from "./tools.ts";
@@ -53,7 +54,7 @@ const CLOSE_GRACE_MS = 2_000;
 
 /** What a program adds to a server that it starts. */
 export interface ServerOptions {
-  /** Harnesses beside `echo` and `chat`, by name. */
+  /** Harnesses beside `echo`, `chat` and `agent`, by name. */
   readonly harnesses?: Readonly<Record<string, Harness>> | undefined;
   /** Models beside the configured ones. */
   readonly models?: readonly ModelRoute[] | undefined;
@@ -90,10 +91,11 @@ export interface RunningServer extends AsyncDisposable {
  * Starts a server; what `config` leaves out is as `DEFAULT_CONFIG` has it. Rejects with a HoldfastError that says what is wrong:
  * an address that is open without a token, a port that cannot be had, a journal that cannot be opened.
  */
-export async function startServer(config: Partial<ServerConfig> = {}, options: ServerOptions = {}): Promise<RunningServer> {
+export async function startServer(config: Partial<ServerConfig> = {}, given: ServerOptions = {}): Promise<RunningServer> {
   const whole = { ...DEFAULT_CONFIG, ...config };
   refuseOpenDoor(whole);
-  const ports = options.ports ?? { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
+  const ports = given.ports ?? { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
+  const options = withAgents(whole, given, ports);
   const log = options.log ?? createJsonLog({ clock: ports.clock, level: whole.logLevel });
   refuseHopelessDefault({ config: whole, program: options.harnesses ?? {} }, whole.defaults.harness);
   const models = modelsOf(whole, ports, options.models ?? []);
@@ -105,6 +107,12 @@ export async function startServer(config: Partial<ServerConfig> = {}, options: S
     await journal[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** The options, with the configured agents among the program's harnesses. */
+function withAgents(config: ServerConfig, options: ServerOptions, { digest }: Ports): ServerOptions {
+  const taken = [...Object.keys({ ...builtInHarnesses(), ...options.harnesses }), ...Object.keys(config.harnesses)];
+  return { ...options, harnesses: { ...options.harnesses, ...agentHarnesses(config.agents, { digest, taken }) } };
 }
 
 /** The server over its journal. */

@@ -5,7 +5,7 @@ import type { SessionUid } from "../base/index.ts";
 import { replaySession } from "../controller/index.ts";
 import { MessageSchema, UsageSchema, type Event } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore } from "../journal/index.ts";
-import type { Harness, Message, ModelChunk, ModelRequest, ToolDefinition, ToolExecutor } from "../spi/index.ts";
+import type { Harness, Message, ModelChunk, ModelRequest, ToolExecutor } from "../spi/index.ts";
 import { harnessCatalog, TestHost, TestModel, type TestHostOptions } from "./host.ts";
 import { seededPorts } from "./ports.ts";
 
@@ -69,7 +69,7 @@ export class AgentWorld {
     this.journal = openJournal(this.ports);
     this.model = model;
     this.tools = tools;
-    this.#agent = startedWith(agent, () => tools.list().map(({ definition }) => definition));
+    this.#agent = agent;
   }
 
   host(more: Partial<TestHostOptions> = {}): TestHost {
@@ -91,14 +91,6 @@ export class AgentWorld {
   async events(host: TestHost, session: SessionUid): Promise<Event[]> {
     return (await host.records(session)).map(({ event }) => event!);
   }
-}
-
-/** The harness with tools in its start, whatever its host records. */
-function startedWith(harness: Harness, tools: () => readonly ToolDefinition[]): Harness {
-  return {
-    describe: (options) => harness.describe(options),
-    run: (start, sink, options) => harness.run(Object.assign({ ...start }, { tools: tools() }), sink, options),
-  };
 }
 
 /** A config of the agent harness. */

@@ -1,15 +1,7 @@
 /** One turn of an agent: its conversation so far, and what can be done next. */
 
 import { HoldfastError } from "../../base/errors.ts";
-import {
-  textMessage,
-  type EventSink,
-  type Message,
-  type ModelRequest,
-  type Start,
-  type ToolChoice,
-  type ToolDefinition,
-} from "../../spi/index.ts";
+import { textMessage, type EventSink, type Message, type ModelRequest, type Start, type ToolChoice } from "../../spi/index.ts";
 import { accountOf, type Baseline } from "../baseline.ts";
 import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
@@ -46,7 +38,7 @@ export class AgentTurn {
     this.#drive = drive;
     this.#conversation = read.conversation;
     this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
-    this.#tools = offeredTools(hostTools(start), agent.tools);
+    this.#tools = offeredTools(start.tools ?? [], agent.tools);
     this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
     this.#system = agent.systemPrompt === "" ? [] : [textMessage("system", agent.systemPrompt)];
     this.#fixedTokens = this.#system.reduce((sum, message) => sum + messageTokens(message), toolsTokens(this.#tools.definitions));
@@ -123,9 +115,4 @@ export class AgentTurn {
     if (entry.calls.every(({ result }) => result !== undefined)) this.#sizes.set(entry, size);
     return size;
   }
-}
-
-/** The host's tools as they were recorded with the turn. */
-function hostTools(start: Start & { readonly tools?: readonly ToolDefinition[] | undefined }): readonly ToolDefinition[] {
-  return start.tools ?? [];
 }

@@ -22,7 +22,7 @@ export interface AgentDefinition {
   readonly context?: { readonly max_tokens?: number | undefined } | undefined;
 }
 
-/** Tools by name, or by the start of a name and `*`. What is in both lists is asked for. */
+/** Tools by name, or by the start of a name and `*`. Of what fits a name the longest decides; where both lists have that, `ask` does. */
 export interface AgentTools {
   /** Run at once. */
   readonly free?: readonly string[] | undefined;

@@ -22,11 +22,19 @@ export function offeredTools(hostTools: readonly ToolDefinition[], { free, ask }
   return { definitions, mediations };
 }
 
+/** What fits a name best decides: the name itself, then the longest start of it. Where both lists have that, a person is asked. */
 function mediationOf(name: string, { free, ask }: Agent["tools"]): Mediation | undefined {
-  if (ask.some((pattern) => matches(pattern, name))) return Mediation.REQUIRES_APPROVAL;
-  return free.some((pattern) => matches(pattern, name)) ? Mediation.CONTROLLER_MEDIATED : undefined;
+  const [asked, freely] = [fitOf(ask, name), fitOf(free, name)];
+  if (asked < 0 && freely < 0) return undefined;
+  return asked >= freely ? Mediation.REQUIRES_APPROVAL : Mediation.CONTROLLER_MEDIATED;
 }
 
-function matches(pattern: string, name: string): boolean {
-  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+/** How well the best of the patterns fits; -1 where none does. */
+function fitOf(patterns: readonly string[], name: string): number {
+  let best = -1;
+  for (const pattern of patterns) {
+    if (pattern === name) return Number.POSITIVE_INFINITY;
+    if (pattern.endsWith("*") && name.startsWith(pattern.slice(0, -1))) best = Math.max(best, pattern.length - 1);
+  }
+  return best;
 }
