@@ -95,7 +95,7 @@ describe("the agents of a config file", () => {
   });
 
   it("are harnesses of a server, with its tools", async () => {
-    const tools = createFunctionTools({ look: { description: "looks", run: ({ at }) => `the ${String(at)}` } });
+    const tools = createFunctionTools({ look: { description: "looks", run: () => "the sea" } });
     const models = [{ match: "scripted", provider: createScriptedModel(SCRIPT, { clock: systemClock }) }];
     await using server = await started(agentsOf({ scout: "scout.yaml" }, { "scout.yaml": SCOUT }), { tools, models });
     await using client = createClient({ transport: createNodeTransport({ address: server.url }) });
