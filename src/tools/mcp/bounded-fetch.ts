@@ -23,11 +23,11 @@ function boundOf(bytesMax: number): TransformStream<Uint8Array<ArrayBuffer>, Uin
     transform(chunk, controller) {
       for (const byte of chunk) {
         count += 1;
+        if (count > bytesMax) return controller.error(new Error(`a message of more than ${bytesMax} bytes`));
         if (byte === LINE_FEED && isLineEmpty) count = 0;
         if (byte !== CARRIAGE_RETURN) isLineEmpty = byte === LINE_FEED;
       }
-      if (count > bytesMax) controller.error(new Error(`a message of more than ${bytesMax} bytes`));
-      else controller.enqueue(chunk);
+      controller.enqueue(chunk);
     },
   });
 }
