@@ -105,7 +105,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     agents: values.file === undefined ? {} : agentConfigs(values.file.sections.agents, { folder: values.file.folder, env }),
     tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.sections.tools, { folder: values.file.folder, env }),
     policies: policiesConfig(values.file?.sections.policies),
-    approvals: approvalsConfig(values.file?.sections.approvals),
+    approvals: approvalsConfig(values.file?.sections.approvals, { folder: values.file?.folder ?? "", env }),
     registry: registryOf(values),
     pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),

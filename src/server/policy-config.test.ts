@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/index.ts";
-import { approvalsConfig, policiesConfig } from "./policy-config.ts";
+import { approvalsConfig, NO_APPROVALS, policiesConfig } from "./policy-config.ts";
 
+const around = { folder: "/", env: { HOOK: `whsec_${Buffer.alloc(24, 7).toString("base64")}`, SHORT: "x" } };
 const policies = (value: unknown) => policiesConfig({ at: "policies", value });
-const approvals = (value: unknown) => approvalsConfig({ at: "approvals", value });
+const approvals = (value: unknown) => approvalsConfig({ at: "approvals", value }, around);
 
 /** As it stands in a file: an object of a program's own is better off without the key `then`. */
 const json = (text: string): unknown => JSON.parse(text);
@@ -69,13 +70,25 @@ describe("the policies of a config file", () => {
 });
 
 describe("what a config file says of approvals", () => {
+  const hook = { url: "https://example.com/hook", secret: { env: "HOOK" } };
+
+  it("is who is told, with the key that signs: whsec_ and base64, or a text", () => {
+    const local = { url: "http://127.0.0.1:9/", secret: { env: "TEXT" }, projects: ["", "demo"], includeArgs: true };
+    const env = { ...around.env, TEXT: "a text of 24 characters." };
+    expect(approvalsConfig({ at: "approvals", value: { webhooks: [hook, local] } }, { folder: "/", env }).webhooks).toEqual([
+      { url: hook.url, key: Buffer.alloc(24, 7), projects: undefined, includeArgs: false },
+      { url: local.url, key: Buffer.from(env.TEXT), projects: ["", "demo"], includeArgs: true },
+    ]);
+  });
+
   it("is when requests expire, with which answer, and whether their turns go on", () => {
     expect(approvals({ expireAfter: "3d", resume: true })).toEqual({
       expiry: { afterMs: 3 * 86_400_000, answer: "deny" },
       resume: true,
+      webhooks: [],
     });
-    expect(approvals({})).toEqual(approvalsConfig(undefined));
-    expect(approvals({ expireAfter: "never" })).toEqual(approvalsConfig(undefined));
+    expect(approvals({})).toEqual(NO_APPROVALS);
+    expect(approvals({ expireAfter: "never" })).toEqual(NO_APPROVALS);
   });
 
   it.each([
@@ -83,6 +96,14 @@ describe("what a config file says of approvals", () => {
     [{ expireAfter: "0s" }, "approvals.expireAfter: must be a number and a unit"],
     [json('{"expireAfter":"1d","then":"approve"}'), "approvals.then: must be allow or deny"],
     [{ resume: "yes" }, "approvals.resume: must be true or false"],
+    [{ webhooks: [{ url: "http://example.com/", secret: { env: "HOOK" } }] }, "approvals.webhooks[0].url: must be an https address"],
+    [{ webhooks: [{ url: "https://a:b@example.com/", secret: { env: "HOOK" } }] }, "approvals.webhooks[0].url: must be an https address"],
+    [{ webhooks: [{ url: "https://example.com/", secret: "abc" }] }, 'approvals.webhooks[0].secret: must be {"env": NAME}'],
+    [{ webhooks: [{ url: "https://example.com/", secret: { env: "SHORT" } }] }, "approvals.webhooks[0].secret: must hold a key of 24"],
+    [{ webhooks: [{ url: "https://example.com/" }] }, "approvals.webhooks[0].secret: "],
+    [{ webhooks: [hook, hook] }, "approvals.webhooks[1].url: must not be that of another webhook"],
+    [{ webhooks: [{ ...hook, projects: [1] }] }, "approvals.webhooks[0].projects[0]: must be a project's name"],
+    [{ webhooks: [{ ...hook, secretFile: "x" }] }, "approvals.webhooks[0].secretFile: is no key here"],
     [{ expires: "1d" }, "approvals.expires: is no key here"],
   ])("is refused where it says %j", (value, message) => expect(refusal(() => approvals(value))).toContain(message));
 });

@@ -6,8 +6,9 @@
 
 import { invalidArgument } from "../base/index.ts";
 import type { ApprovalExpiry, ArgumentTest, PolicyRule } from "../controller/index.ts";
-import { fieldsOf } from "./config-fields.ts";
+import { fieldsOf, type ConfigSurroundings } from "./config-fields.ts";
 import { choiceOf, durationMsOf, entriesOf, flagOf, listOf, textOf, type ConfigValue } from "./config-value.ts";
+import { webhooksConfig, type WebhookConfig } from "./webhook-config.ts";
 
 /** What the config file says of requests that wait for a person. */
 export interface ApprovalsConfig {
@@ -15,10 +16,12 @@ export interface ApprovalsConfig {
   readonly expiry: ApprovalExpiry;
   /** Whether a turn goes on by itself after its last open request has expired. */
   readonly resume: boolean;
+  /** Who is told of requests and decisions. */
+  readonly webhooks: readonly WebhookConfig[];
 }
 
-/** Requests wait for ever. */
-export const NO_APPROVALS: ApprovalsConfig = { expiry: { afterMs: undefined, answer: "deny" }, resume: false };
+/** Requests wait for ever, and nobody is told. */
+export const NO_APPROVALS: ApprovalsConfig = { expiry: { afterMs: undefined, answer: "deny" }, resume: false, webhooks: [] };
 
 const RULES_MAX = 1_024;
 const ARGUMENTS_MAX = 32;
@@ -113,12 +116,13 @@ function shortTextOf(value: ConfigValue): string {
 }
 
 /** What stands under `approvals`. Throws INVALID_ARGUMENT that names the path of the key. */
-export function approvalsConfig(approvals: ConfigValue | undefined): ApprovalsConfig {
+export function approvalsConfig(approvals: ConfigValue | undefined, around: ConfigSurroundings): ApprovalsConfig {
   if (approvals === undefined) return NO_APPROVALS;
-  const fields = fieldsOf(approvals, ["expireAfter", "then", "resume"], []);
+  const fields = fieldsOf(approvals, ["expireAfter", "then", "resume", "webhooks"], []);
   const afterMs = fields.optional("expireAfter", expiryMsOf)?.ms;
   const answer = fields.optional("then", (word) => choiceOf(word, ANSWERS)) ?? "deny";
-  return { expiry: { afterMs, answer }, resume: fields.optional("resume", flagOf) ?? false };
+  const webhooks = fields.optional("webhooks", (value) => webhooksConfig(value, around)) ?? [];
+  return { expiry: { afterMs, answer }, resume: fields.optional("resume", flagOf) ?? false, webhooks };
 }
 
 function expiryMsOf(value: ConfigValue): { readonly ms: number | undefined } {

@@ -28,6 +28,7 @@ import type { ModelRoute } from "../models/index.ts";
 import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
 import {
   ALLOW_ALL,
+  ApprovalFeed,
   createHarnessHostService,
   createJournalService,
   createSessionsService,
@@ -47,6 +48,7 @@ import { openOperatorPort, type OperatorPort } from "./operator.ts";
 import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
 import { createRuntimes } from "./runtimes.ts";
+import { startWebhooks, type Webhooks } from "./webhooks.ts";
 import { openHostTools, type HostTools } from "./tools.ts";
 
 /** How long calls that are nearly done may take at the end, before they are cut off. */
@@ -99,10 +101,11 @@ export async function startServer(config: Partial<ServerConfig> = {}, given: Ser
   const log = options.log ?? createJsonLog({ clock: ports.clock, level: whole.logLevel });
   refuseHopelessDefault({ config: whole, program: options.harnesses ?? {} }, whole.defaults.harness);
   const models = modelsOf(whole, ports, options.models ?? []);
-  const journal = await openJournal(whole, ports, log);
+  const feed = new ApprovalFeed();
+  const journal = feed.over(await openJournal(whole, ports, log));
   try {
     await journal.ready();
-    return await openOver(journal, { config: whole, options, ports, log, models });
+    return await openOver(journal, { config: whole, options, ports, log, feed, models });
   } catch (error) {
     await journal[Symbol.asyncDispose]();
     throw error;
@@ -118,9 +121,9 @@ function withAgents(config: ServerConfig, options: ServerOptions, { digest }: Po
 /** The server over its journal. */
 async function openOver(
   journal: JournalStore,
-  parts: Pick<Host, "config" | "options" | "ports" | "log"> & { readonly models: ModelCatalog },
+  parts: Pick<Host, "config" | "options" | "ports" | "log" | "feed"> & { readonly models: ModelCatalog },
 ): Promise<RunningServer> {
-  const { config, options, ports, log, models } = parts;
+  const { config, options, ports, log, feed, models } = parts;
   const services = new HarnessServices(config, ports, log);
   const runtimeOf = createRuntimes({ config, ports, log, grant: services.grant });
   const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
@@ -144,7 +147,7 @@ async function openOver(
   });
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    return await open({ config, options, ports, log, services, harnesses, hostHarnesses, tools, journal, controller });
+    return await open({ config, options, ports, log, feed, services, harnesses, hostHarnesses, tools, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
     await tools[Symbol.asyncDispose]();
@@ -158,6 +161,7 @@ interface Host {
   readonly options: ServerOptions;
   readonly ports: Ports;
   readonly log: Log;
+  readonly feed: ApprovalFeed;
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
   readonly hostHarnesses: HostHarnesses;
@@ -188,9 +192,10 @@ async function open(host: Host): Promise<RunningServer> {
   const recovery = startRecovery(config.recover, host);
   const sweeper = sweeperOf(host);
   const expirer = expirerOf(host);
+  const webhooks = webhooksOf(host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper, expirer }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper, expirer, webhooks }, graceMs);
     return ending;
   };
   return {
@@ -285,6 +290,7 @@ interface OpenHost extends Host {
   readonly recovery: Recovery;
   readonly sweeper: Sweeper | undefined;
   readonly expirer: Expirer | undefined;
+  readonly webhooks: Webhooks | undefined;
 }
 
 function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
@@ -298,11 +304,20 @@ function expirerOf({ config, ports, journal, log, controller }: Host): Expirer |
   return canExpire(policy) ? startExpirer({ journal, controller, clock: ports.clock, log, policy }) : undefined;
 }
 
+function webhooksOf({ config, ports, journal, feed, log }: Host): Webhooks | undefined {
+  const { webhooks } = config.approvals;
+  const folder = config.store.kind === "sqlite" ? config.store.folder : undefined;
+  return webhooks.length === 0 ? undefined : startWebhooks({ webhooks, journal, feed, folder, ports, log });
+}
+
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper, expirer } = host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper, expirer, webhooks } =
+    host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
   await Promise.all([recovery.stop(), sweeper?.stop(), expirer?.stop(), controller.shutdown({ graceMs })]);
+  // What the last turns asked is told as well.
+  await webhooks?.stop();
   health.close();
   listener.stop();
   operator?.stop();

@@ -16,3 +16,11 @@ export { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 export { createSessionsService, type ServiceOptions } from "./sessions.ts";
 export { createToolCallsService, type ToolCallsServiceOptions } from "./tool-calls.ts";
 export { TRANSFER_LIMITS, type TransferLimits } from "./transfer.ts";
+export {
+  ApprovalFeed,
+  approvalNewsOf,
+  approvalNewsSince,
+  type ApprovalListener,
+  type ApprovalNews,
+  type ApprovalNote,
+} from "./approval-feed.ts";
