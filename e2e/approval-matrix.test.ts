@@ -170,7 +170,9 @@ describe.each(PLACES)("a harness in %s", (place) => {
       const session = client.session(await parkedIn(client, calls));
       expect(tool.ledger).toEqual([]);
       await decideAll(session, true);
-      expect(tool.ledger.map(({ number }) => number).toSorted()).toEqual(Array.from({ length: calls }, (_, index) => index + 1));
+      expect(tool.ledger.map(({ number }) => Number(number)).toSorted((left, right) => left - right)).toEqual(
+        Array.from({ length: calls }, (_, index) => index + 1),
+      );
       expect(await outputsOf(session)).toEqual(numbered(calls, "done"));
       expect((await session.get()).execState).toBe(ExecState.EXEC_COMPLETED);
       const requests = new Set((await requestsOf(session)).map(({ requestSeq }) => requestSeq));
@@ -208,8 +210,8 @@ describe.each(PLACES)("a harness in %s", (place) => {
     it("gives no fork the right to act", async () => {
       const { client, tool } = await world(place);
       const session = client.session(await parkedIn(client, calls));
-      const [child] = await session.fork();
-      const fork = client.session(child?.metadata?.uid ?? "");
+      const [forked] = await session.fork();
+      const fork = client.session(forked?.metadata?.uid ?? "");
       await expect(fork.resume()).rejects.toMatchObject({ code: "failed_precondition" });
       const [request] = await requestsOf(session);
       await expect(fork.approve(request!, { approved: true })).rejects.toMatchObject({ code: "failed_precondition" });
