@@ -9,6 +9,7 @@ import { invalidArgument, type Digest } from "../base/index.ts";
 import { createDefinedAgent, type AgentDefinition } from "../harnesses/index.ts";
 import { harnessName } from "../placement/index.ts";
 import type { Harness } from "../spi/index.ts";
+import { compileSchema, type SchemaCheck } from "../tools/index.ts";
 import { fileText, type ConfigSurroundings } from "./config-fields.ts";
 import { entriesOf, keyPath, type ConfigValue } from "./config-value.ts";
 
@@ -16,6 +17,9 @@ const AGENTS_MAX = 256;
 const DEFINITION_CHARS_MAX = 1024 * 1024;
 /** What an alias stands for is not spread without end. */
 const ALIASES_MAX = 100;
+
+const ANSWER = { unfit: "it does not fit the schema", whole: "it" };
+const compile = (schema: Readonly<Record<string, unknown>>, field: string): SchemaCheck => compileSchema(schema, field, ANSWER);
 
 /** The definitions by the names of their agents; what is in them is looked at when the agents are made. */
 export function agentConfigs(agents: ConfigValue | undefined, around: ConfigSurroundings): Readonly<Record<string, AgentDefinition>> {
@@ -33,7 +37,7 @@ export function agentHarnesses(
   const made = Object.entries(agents).map(([name, definition]): [string, Harness] => {
     const at = keyPath("agents", name);
     if (taken.includes(harnessName(name, at))) throw invalidArgument(at, "is the name of another harness of this host");
-    return [name, createDefinedAgent(name, definition, { digest, at })];
+    return [name, createDefinedAgent(name, definition, { digest, at, compile })];
   });
   return Object.fromEntries(made);
 }

@@ -3,3 +3,4 @@
 export * from "./function-tools.ts";
 export * from "./join-tools.ts";
 export * from "./mcp-tools.ts";
+export { compileSchema, type SchemaCheck } from "./schema-check.ts";

@@ -4,6 +4,16 @@ import { Ajv, type ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { invalidArgument, type HoldfastError } from "../base/index.ts";
 
+/** How a check speaks of what it checks. */
+export interface CheckedThing {
+  /** What it says before the faults. */
+  readonly unfit: string;
+  /** The whole of it, as the subject of a sentence. */
+  readonly whole: string;
+}
+
+const ARGUMENTS: CheckedThing = { unfit: "do not fit the tool's schema", whole: "they" };
+
 /** What is wrong with a value; undefined when nothing is. */
 export type SchemaCheck = (value: unknown) => string | undefined;
 
@@ -14,14 +24,14 @@ const FAULTS_MAX = 3;
  * A check by `schema`. A keyword that is not known says nothing, as the specification has it, and formats are notes. Throws
  * INVALID_ARGUMENT that names `field` for what is no schema.
  */
-export function compileSchema(schema: Readonly<Record<string, unknown>>, field: string): SchemaCheck {
+export function compileSchema(schema: Readonly<Record<string, unknown>>, field: string, thing = ARGUMENTS): SchemaCheck {
   // Each schema has an instance of its own: two tools may well use one $id.
   const { $schema, ...rest } = schema;
   const isOld = typeof $schema === "string" && /draft-0[467]/.test($schema);
   const options = { strict: false, allErrors: true, validateFormats: false } as const;
   try {
     const validate = (isOld ? new Ajv(options) : new Ajv2020(options)).compile(rest);
-    return (value) => (validate(value) ? undefined : faultsText(validate.errors ?? []));
+    return (value) => (validate(value) ? undefined : faultsText(validate.errors ?? [], thing));
   } catch (error) {
     throw notASchema(field, error);
   }
@@ -34,14 +44,14 @@ function notASchema(field: string, cause: unknown): HoldfastError {
 }
 
 /** The first faults, each with its place; no value is repeated. */
-function faultsText(errors: readonly ErrorObject[]): string {
-  const shown = errors.slice(0, FAULTS_MAX).map(faultText);
+function faultsText(errors: readonly ErrorObject[], { unfit, whole }: CheckedThing): string {
+  const shown = errors.slice(0, FAULTS_MAX).map((error) => faultText(error, whole));
   const more = errors.length > FAULTS_MAX ? ` (and ${errors.length - FAULTS_MAX} more)` : "";
-  return `do not fit the tool's schema: ${shown.join("; ")}${more}`;
+  return `${unfit}: ${shown.join("; ")}${more}`;
 }
 
-function faultText({ instancePath, message = "is wrong", keyword, params }: ErrorObject): string {
-  const place = instancePath === "" ? "they" : instancePath.slice(1).replaceAll("/", ".");
+function faultText({ instancePath, message = "is wrong", keyword, params }: ErrorObject, whole: string): string {
+  const place = instancePath === "" ? whole : instancePath.slice(1).replaceAll("/", ".");
   const extra = keyword === "additionalProperties" && "additionalProperty" in params ? ` (${String(params["additionalProperty"])})` : "";
   return `${place} ${message}${extra}`;
 }

@@ -1,10 +1,11 @@
 /** One turn of an agent: its conversation so far, and what can be done next. */
 
 import { HoldfastError } from "../../base/errors.ts";
-import { textMessage, type EventSink, type Message, type ModelRequest, type Start, type ToolChoice } from "../../spi/index.ts";
+import { messageText, textMessage, type EventSink, type Message, type ModelRequest, type Start, type ToolChoice } from "../../spi/index.ts";
 import { accountOf, type Baseline } from "../baseline.ts";
 import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
+import { formOf } from "./answer.ts";
 import { nextBaseline, type RequestSizes } from "./compaction.ts";
 import { contextOf, isUnanswered, lastWordOf } from "./context.ts";
 import type { Agent } from "./definition.ts";
@@ -21,6 +22,13 @@ export interface TurnDrive {
   readonly signal: AbortSignal;
 }
 
+/** How the model is asked. */
+export interface Asking {
+  readonly toolChoice?: ToolChoice | undefined;
+  /** Said to the model after everything else, this time only. */
+  readonly reminder?: string | undefined;
+}
+
 export class AgentTurn {
   readonly #drive: TurnDrive;
   readonly #round: ToolRound;
@@ -30,6 +38,7 @@ export class AgentTurn {
   readonly isUnanswered: boolean;
   readonly #system: readonly Message[];
   readonly #fixedTokens: number;
+  #answer: Message | undefined;
   /** Sizes of entries that are complete. */
   readonly #sizes = new WeakMap<ConversationEntry, EntrySize>();
 
@@ -40,7 +49,8 @@ export class AgentTurn {
     this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
     this.#tools = offeredTools(start.tools ?? [], agent.tools);
     this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
-    this.#system = agent.systemPrompt === "" ? [] : [textMessage("system", agent.systemPrompt)];
+    const instructions = [agent.systemPrompt, agent.answer === undefined ? "" : formOf(agent.answer)].filter((text) => text !== "");
+    this.#system = instructions.length === 0 ? [] : [textMessage("system", instructions.join("\n\n"))];
     this.#fixedTokens = this.#system.reduce((sum, message) => sum + messageTokens(message), toolsTokens(this.#tools.definitions));
   }
 
@@ -55,12 +65,19 @@ export class AgentTurn {
   }
 
   /** Asks the model; the calls that it makes. */
-  async ask(toolChoice?: ToolChoice): Promise<readonly CallSlot[]> {
+  async ask({ toolChoice, reminder }: Asking = {}): Promise<readonly CallSlot[]> {
     await this.#makeRoom();
     const { definitions } = this.#tools;
     const messages = [...this.#system, ...contextOf(this.#conversation)];
+    if (reminder !== undefined) messages.push(textMessage("user", reminder));
     const offer = definitions.length === 0 ? {} : { tools: definitions, ...(toolChoice === undefined ? {} : { toolChoice }) };
-    return this.#conversation.addOutput(await this.#model({ messages, params: this.#drive.agent.params, ...offer }));
+    this.#answer = await this.#model({ messages, params: this.#drive.agent.params, ...offer });
+    return this.#conversation.addOutput(this.#answer);
+  }
+
+  /** What the model said last; "" where it said nothing yet. */
+  get answer(): string {
+    return this.#answer === undefined ? "" : messageText(this.#answer);
   }
 
   /** Has calls made and keeps their results. */

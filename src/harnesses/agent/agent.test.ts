@@ -263,7 +263,7 @@ describe("the agent harness", () => {
     [{ model: 1 }, "config.model: must be a text"],
     [{ tools: { free: ["a b"] } }, "config.tools.free[0]: must be a tool's name, or the start of one and *"],
     [{ max_steps: 0 }, "config.max_steps: must be a whole number from 1 to 1000"],
-    [{ tool: {} }, "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context"],
+    [{ tool: {} }, "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, answer"],
   ])("fails for good on a config that is wrong: %j", async (config, description) => {
     const { host, session } = await turn(inTurn(), config);
     expect((await host.records(session)).at(-1)!.event!.body.value).toMatchObject({ state: "FAILED", error: { code: 3, description } });

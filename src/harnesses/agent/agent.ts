@@ -5,6 +5,7 @@
  *   with their results, until the model asks for none. That message is the answer.
  * - A model that still asks for tools after `max_steps` calls is asked once more without them, for its last words; the turn then ends
  *   FAILED, since what it was to do is not done. Its next turn goes on from there.
+ * - An answer that is not of the form that the definition names is asked for once more; a second one ends the turn FAILED.
  * - A request that would be too large begins at a new baseline, which is recorded before it holds; see `compaction.ts`.
  * - It keeps nothing: what it does follows from the journal, its definition and the tools that were recorded with the turn.
  */
@@ -14,27 +15,44 @@ import { ERROR_CODES, HoldfastError, type ErrorCode } from "../../base/errors.ts
 import type { Digest } from "../../base/ports.ts";
 import { ToolChoiceSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { describeHarness, HarnessFailure, Resumability, ToolChoiceMode, type Harness, type Start } from "../../spi/index.ts";
-import { agentDigest, configValue, parseAgent, parseTurnChange, type Agent, type AgentDefinition } from "./definition.ts";
+import {
+  agentDigest,
+  configValue,
+  parseAgent,
+  parseTurnChange,
+  type Agent,
+  type AgentDefinition,
+  type AnswerForm,
+  type SchemaCompiler,
+} from "./definition.ts";
 import { AgentTurn } from "./agent-turn.ts";
+import { answerFault, reminderOf } from "./answer.ts";
 
 /** Changes whenever the same journal, definition and tools would lead to another request. */
 const VERSION = "1";
+
+const NO_TOOLS = create(ToolChoiceSchema, { mode: ToolChoiceMode.NONE });
 
 /** The built-in agent: each turn's config defines it. */
 export function createAgentHarness(): Harness {
   return harnessOf("agent", VERSION, (config) => parseAgent(configValue(config), "config"));
 }
 
+/** What an agent is made with. */
+export interface DefinedAgentOptions {
+  readonly digest: Digest;
+  /** The path of the definition, for errors. */
+  readonly at: string;
+  /** Makes checks of answers; without it a definition may not name a form of them. */
+  readonly compile?: SchemaCompiler | undefined;
+}
+
 /**
  * The agent of a definition, under a name. A turn's config may change its model and params. Its version names the definition, so a turn is
  * resumed by the same agent only. Throws INVALID_ARGUMENT that names the key's path, beginning with `at`.
  */
-export function createDefinedAgent(
-  name: string,
-  definition: AgentDefinition,
-  options: { readonly digest: Digest; readonly at: string },
-): Harness {
-  const agent = parseAgent(definition, options.at);
+export function createDefinedAgent(name: string, definition: AgentDefinition, options: DefinedAgentOptions): Harness {
+  const agent = parseAgent(definition, options.at, options.compile);
   const version = `${VERSION}-${agentDigest(agent, options.digest).slice(0, 16)}`;
   return harnessOf(name, version, (config) => {
     const change = parseTurnChange(configValue(config), "config");
@@ -53,10 +71,10 @@ function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) =
       if (!turn.isUnanswered) return;
       for (let step = 1; step <= agent.maxSteps; step += 1) {
         const calls = await turn.ask();
-        if (calls.length === 0) return;
+        if (calls.length === 0) return settleAnswer(turn, agent.answer);
         await turn.runTools(calls);
       }
-      const calls = await turn.ask(create(ToolChoiceSchema, { mode: ToolChoiceMode.NONE }));
+      const calls = await turn.ask({ toolChoice: NO_TOOLS });
       await turn.refuse(calls, "the turn has reached its limit of steps; the tool was not run");
       throw failure(
         "resource_exhausted",
@@ -64,6 +82,15 @@ function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) =
       );
     },
   };
+}
+
+/** Has an answer that is not of its form made once more. A second one ends the turn. */
+async function settleAnswer(turn: AgentTurn, form: AnswerForm | undefined): Promise<void> {
+  const fault = form === undefined ? undefined : answerFault(turn.answer, form);
+  if (form === undefined || fault === undefined) return;
+  await turn.refuse(await turn.ask({ toolChoice: NO_TOOLS, reminder: reminderOf(fault) }), "the answer is asked for; the tool was not run");
+  if (answerFault(turn.answer, form) === undefined) return;
+  throw failure("failed_precondition", "answer: it does not fit the agent's schema, not even after the model was told what is wrong");
 }
 
 /** The agent of a turn with its model. A config that cannot be read and a missing model end the turn FAILED: no later try would go better. */

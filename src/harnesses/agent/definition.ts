@@ -20,6 +20,11 @@ export interface AgentDefinition {
   /** How often the model may be asked in one turn with tools on offer. Default 50. */
   readonly max_steps?: number | undefined;
   readonly context?: { readonly max_tokens?: number | undefined } | undefined;
+  /**
+   * A JSON Schema that the agent's answers fit. The model is told of it, an answer that does not fit is asked for once more, and a
+   * second one ends the turn FAILED. Not in a turn's config: what checks it runs in the host.
+   */
+  readonly answer?: { readonly schema: Readonly<Record<string, unknown>> } | undefined;
 }
 
 /** Tools by name, or by the start of a name and `*`. Of what fits a name the longest decides; where both lists have that, `ask` does. */
@@ -41,7 +46,19 @@ export interface Agent {
   readonly maxSteps: number;
   /** The largest request, in estimated tokens. */
   readonly contextTokensMax: number;
+  /** Undefined for answers of any form. */
+  readonly answer: AnswerForm | undefined;
 }
+
+/** The form that answers have. */
+export interface AnswerForm {
+  readonly schema: Readonly<Record<string, unknown>>;
+  /** What is wrong with an answer's value, in words for the model; undefined when nothing is. */
+  readonly check: (value: unknown) => string | undefined;
+}
+
+/** Makes checks by JSON Schemas. Throws INVALID_ARGUMENT that names `field` for what is no schema. */
+export type SchemaCompiler = (schema: Readonly<Record<string, unknown>>, field: string) => AnswerForm["check"];
 
 const STEPS = { min: 1, max: 1_000, otherwise: 50 };
 const TOKENS = { min: 1_000, max: 100_000_000, otherwise: 100_000 };
@@ -49,9 +66,14 @@ const PATTERNS_MAX = 1_000;
 /** A tool's name as every provider takes it, or the start of one; `*` alone is every tool. */
 const PATTERN = /^[A-Za-z0-9_.-]{0,64}\*$|^[A-Za-z0-9_.-]{1,64}$/;
 
-/** Reads an agent. Throws INVALID_ARGUMENT that names the path of the key which is wrong, beginning with `at`. */
-export function parseAgent(value: unknown, at: string): Agent {
-  const fields = fieldsOf({ at, value }, ["system_prompt", "model", "params", "tools", "max_steps", "context"]);
+const KEYS = ["system_prompt", "model", "params", "tools", "max_steps", "context", "answer"] as const;
+
+/**
+ * Reads an agent. Throws INVALID_ARGUMENT that names the path of the key which is wrong, beginning with `at`. Without a compiler of schemas
+ * it may not name a form of its answers.
+ */
+export function parseAgent(value: unknown, at: string, compile?: SchemaCompiler): Agent {
+  const fields = fieldsOf({ at, value }, KEYS);
   const { max_tokens } = fieldsOf(fields.context, ["max_tokens"]);
   return {
     systemPrompt: textOf(fields.system_prompt),
@@ -60,6 +82,7 @@ export function parseAgent(value: unknown, at: string): Agent {
     tools: toolsOf(fields.tools),
     maxSteps: countOf(fields.max_steps, STEPS),
     contextTokensMax: countOf(max_tokens, TOKENS),
+    answer: answerOf(fields.answer, compile),
   };
 }
 
@@ -82,8 +105,9 @@ export function configValue(config: Uint8Array): unknown {
 /** What tells an agent from every other one: a changed word makes another agent, and a turn is resumed by the same agent only. */
 export function agentDigest(agent: Agent, digest: Digest): string {
   const params = Object.entries(agent.params).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  const { systemPrompt, model, tools, maxSteps, contextTokensMax } = agent;
-  return digest.sha256Hex(JSON.stringify([systemPrompt, model, params, tools.free, tools.ask, maxSteps, contextTokensMax]));
+  const { systemPrompt, model, tools, maxSteps, contextTokensMax, answer } = agent;
+  const written = [systemPrompt, model, params, tools.free, tools.ask, maxSteps, contextTokensMax, answer?.schema];
+  return digest.sha256Hex(JSON.stringify(written));
 }
 
 function paramsOf(params: Field): Readonly<Record<string, string>> {
@@ -95,6 +119,15 @@ function paramsOf(params: Field): Readonly<Record<string, string>> {
     return [name, text];
   });
   return Object.fromEntries(entries);
+}
+
+function answerOf(answer: Field, compile: SchemaCompiler | undefined): AnswerForm | undefined {
+  if (answer.value === undefined) return undefined;
+  if (compile === undefined) throw invalidArgument(answer.at, "belongs to an agent that the host defines");
+  const { schema: field } = fieldsOf(answer, ["schema"]);
+  if (field.value === undefined) throw invalidArgument(field.at, "must be a JSON Schema");
+  const schema = recordOf(field);
+  return { schema, check: compile(schema, field.at) };
 }
 
 function toolsOf(tools: Field): Agent["tools"] {
