@@ -29,13 +29,16 @@ async function counting(folder: string, more: Readonly<Record<string, unknown>> 
 }
 
 /** Runs a turn and resolves with what the counter said. */
-async function count(session: SessionHandle): Promise<string> {
-  let said = "";
-  for await (const item of session.exec({ inputs: "go" })) {
+const count = (session: SessionHandle): Promise<string> => said(session, "go");
+
+/** Runs a turn with an input and resolves with what the harness said last. */
+async function said(session: SessionHandle, input: string): Promise<string> {
+  let last = "";
+  for await (const item of session.exec({ inputs: input })) {
     const body = item.kind === "record" ? item.record.event?.body : undefined;
-    if (body?.case === "message") said = messageText(body.value);
+    if (body?.case === "message") last = messageText(body.value);
   }
-  return said;
+  return last;
 }
 
 const uidOf = (session: { readonly metadata?: { readonly uid: string } | undefined }): string => session.metadata?.uid ?? "";
@@ -73,14 +76,14 @@ describe("a counter in a sandboxed VM", () => {
     const parent = client.session(uidOf(await client.sessions.create({ harness: "counter" })));
     for (const expected of ["1", "2"]) expect(await count(parent)).toBe(expected);
     const children = (await parent.fork({ count: 8 })).map((child) => client.session(uidOf(child)));
-    const said = await Promise.all(
+    const counts = await Promise.all(
       children.map(async (child, index) => {
         let last = "";
         for (let turn = 0; turn <= index; turn++) last = await count(child);
         return last;
       }),
     );
-    expect(said).toEqual(["3", "4", "5", "6", "7", "8", "9", "10"]);
+    expect(counts).toEqual(["3", "4", "5", "6", "7", "8", "9", "10"]);
     expect((await parent.get()).computeState).toBe(ComputeState.COMPUTE_COLD);
     expect(await count(parent)).toBe("3");
   });
@@ -101,5 +104,19 @@ describe("a counter in a sandboxed VM", () => {
     expect(await count(session)).toBe("1");
     await expect.poll(async () => (await session.get()).computeState, { timeout: 20_000 }).toBe(ComputeState.COMPUTE_COLD);
     expect(await count(session)).toBe("2");
+  });
+});
+
+describe("the REPL that comes with the host", () => {
+  it("keeps its variables through a suspension, and every fork has its own", async () => {
+    const { client } = await counting(newDataFolder(), { harnesses: { repl: { runtime: "quickjs", script: "builtin:repl" } } });
+    const parent = client.session(uidOf(await client.sessions.create({ harness: "repl" })));
+    await said(parent, "let x = 20; const add = (y) => x + y;");
+    await parent.suspend();
+    expect(await said(parent, "add(22)")).toBe("42");
+    const [one, two] = (await parent.fork({ count: 2 })).map((child) => client.session(uidOf(child)));
+    expect(await said(one!, "x = 1; add(1)")).toBe("2");
+    expect(await said(two!, "add(1)")).toBe("21");
+    expect(await said(parent, "add(2)")).toBe("22");
   });
 });

@@ -57,7 +57,7 @@ export interface RemoteTls {
 /** One script in a WebAssembly VM for each session. */
 export interface QuickjsHarness {
   readonly runtime: "quickjs";
-  /** The path of the script, absolute. */
+  /** The path of the script, absolute; `builtin:counter` or `builtin:repl` for one that comes with the host. */
   readonly script: string;
   readonly memoryBytesMax?: number | undefined;
 }
@@ -96,7 +96,7 @@ function harnessConfig(harness: ConfigValue, around: ConfigSurroundings): Harnes
       return { runtime: "gvisor", ...programOf(fieldsOf(harness, PROGRAM_KEYS), around) };
     case "quickjs": {
       const fields = fieldsOf(harness, ["script", "memoryBytesMax"]);
-      return { runtime: "quickjs", script: resolve(around.folder, fields.required("script", textOf)), ...memoryOf(fields) };
+      return { runtime: "quickjs", script: fields.required("script", (value) => scriptOf(textOf(value), around)), ...memoryOf(fields) };
     }
     case "remote": {
       const fields = fieldsOf(harness, ["address", "tls"]);
@@ -105,6 +105,11 @@ function harnessConfig(harness: ConfigValue, around: ConfigSurroundings): Harnes
       return { runtime: "remote", address, ...(tls === undefined ? {} : { tls }) };
     }
   }
+}
+
+/** A path, or the name of one that comes with the host. */
+function scriptOf(script: string, { folder }: ConfigSurroundings): string {
+  return script.startsWith("builtin:") ? script : resolve(folder, script);
 }
 
 const PROGRAM_KEYS = ["command", "cwd", "env", "memoryBytesMax", "cpuSecondsMax"] as const;

@@ -2,10 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
 import { createGvisorRuntime } from "../runtimes/gvisor/index.ts";
 import { createProcessRuntime } from "../runtimes/process/index.ts";
-import { bundleHarness, createQuickJsRuntime } from "../runtimes/quickjs/index.ts";
+import { bundleHarness, createQuickJsRuntime, type BundleOptions } from "../runtimes/quickjs/index.ts";
 import { createRemoteRuntime } from "../runtimes/remote/index.ts";
 import type { BlobStore, Runtime } from "../spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../stores/blobs/index.ts";
@@ -80,11 +81,24 @@ async function quickjsRuntime(
   return createQuickJsRuntime({ script: await scriptOf(path), blobs, ports, log, limits });
 }
 
+/** Harnesses that come with the host and live in a sandbox; they are bundled like anybody's. */
+const BUILT_IN_SCRIPTS: Readonly<Record<string, BundleOptions>> = {
+  "builtin:counter": { file: harnessFile("counter"), exportName: "createCounterHarness" },
+  "builtin:repl": { file: harnessFile("repl"), exportName: "createReplHarness" },
+};
+
+function harnessFile(name: string): string {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../harnesses/${name}.${extension}`, import.meta.url));
+}
+
 /**
  * A `.js` file is a finished script and is taken byte for byte, so that its captures outlive the bundler's versions; a module (`.ts`, `.mts`,
  * `.mjs`) is bundled with what it imports.
  */
 async function scriptOf(path: string): Promise<string> {
+  const builtIn = BUILT_IN_SCRIPTS[path];
+  if (builtIn !== undefined) return bundleHarness(builtIn);
   const text = textOf(path);
   return /\.(?:ts|mts|mjs)$/.test(path) ? bundleHarness({ file: path }) : text;
 }
