@@ -69,6 +69,7 @@ describe("the operator's port of a server", () => {
     await expect(fetch(`${server.operatorUrl}/`)).rejects.toThrow("fetch failed");
     const { harnesses } = await ask(operator, HarnessRegistry.method.listHarnesses, list);
     expect(harnesses.map(({ metadata, source }) => [metadata?.name, source])).toEqual([
+      ["agent", HarnessSource.STATIC],
       ["chat", HarnessSource.STATIC],
       ["coder", HarnessSource.REGISTERED],
       ["echo", HarnessSource.STATIC],
@@ -90,7 +91,7 @@ describe("the operator's port of a server", () => {
     for (const metadata of [new Metadata(), bearer("session")]) {
       await expect(ask(operator, listHarnesses, list, { metadata })).rejects.toMatchObject({ code: "unauthenticated" });
     }
-    expect((await ask(operator, listHarnesses, list, { metadata: bearer("operator") })).harnesses.length).toBe(2);
+    expect((await ask(operator, listHarnesses, list, { metadata: bearer("operator") })).harnesses.length).toBe(3);
     await expect(ask(client, listHarnesses, list, { metadata: bearer("operator") })).rejects.toMatchObject({ code: "unimplemented" });
     await ask(operator, Health.method.check, create(HealthCheckRequestSchema, { service: HarnessRegistry.typeName }));
   });
