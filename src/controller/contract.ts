@@ -85,6 +85,14 @@ export type TurnOutcome =
   /** It has no END and can be resumed; `error` says why it stopped. */
   | { readonly kind: "interrupted"; readonly error: HoldfastError; readonly lastSeq: Seq };
 
+/** A message for a turn that runs. */
+export interface Steering {
+  readonly session: SessionUid;
+  /** Of the user's, with text, data and files. */
+  readonly message: Message | undefined;
+  readonly from: IdentityRef | undefined;
+}
+
 /** Why a turn is cancelled, as LIFECYCLE CANCEL records it. */
 export type CancelReason = "USER" | "TIMEOUT" | "INTERNAL";
 
@@ -145,6 +153,14 @@ export interface Controller extends AsyncDisposable {
    * turn runs.
    */
   settle(settlement: Settlement): Promise<SessionRow>;
+  /**
+   * Gives a message to the turn that this host runs for a session. Resolves with the seq of the record that has it once its harness has
+   * asked for it. FAILED_PRECONDITION where no turn runs here, and where the turn ends without asking; nothing is left of it then.
+   */
+  steer(
+    steering: Steering,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<{ readonly executionId: ExecutionId; readonly seq: Seq }>;
   /** Forks a session into children that share its prefix by reference; all of them or none. */
   fork(invocation: ForkInvocation): Promise<readonly SessionRow[]>;
   /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */

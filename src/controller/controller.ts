@@ -8,7 +8,7 @@
  */
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
-import { executionIdOf, newExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
+import { executionIdOf, newExecutionId, newUuid, type ExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
 import type { ComputeRef, HarnessEntry, IdentityRef } from "../spi/index.ts";
 import type { JournalStore, NewEvent, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
@@ -20,6 +20,7 @@ import type {
   ExecInvocation,
   LiveItem,
   RunningTurn,
+  Steering,
   TurnOutcome,
   TurnPlan,
   WatchRequest,
@@ -28,6 +29,7 @@ import { DeltaHub } from "./deltas.ts";
 import { executionStartEvent, inputEvent, resumeEvent, type EventStamp } from "./events.ts";
 import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
+import { steerable } from "./inbox.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { watchSession } from "./live.ts";
 import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
@@ -38,6 +40,7 @@ import { planRecovery, type RecoveryPlan } from "./recover.ts";
 import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
 import { settleCall, type Settlement } from "./settle-call.ts";
+import { noTurnError, steerTurn } from "./steer.ts";
 import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, type TransitionContext, Transitions } from "./transitions.ts";
 import { computeToRestore, isAsleep } from "./compute.ts";
@@ -179,6 +182,17 @@ class HostController implements Controller {
     const { store: journal, deltas } = this.#turnContext;
     const { watchQueueItemsMax: queueItemsMax, watchQueueBytesMax: queueBytesMax } = this.#limits;
     return watchSession({ journal, deltas, queueItemsMax, queueBytesMax }, request);
+  }
+
+  async steer(
+    steering: Steering,
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<{ executionId: ExecutionId; seq: Seq }> {
+    const message = steerable(steering.message);
+    const turn = this.#running.get(steering.session);
+    if (turn === undefined) throw noTurnError();
+    const watched = (request: WatchRequest): ReturnType<Controller["watch"]> => this.watch(request);
+    return steerTurn(turn, { message, from: steering.from, id: newUuid(this.#options.ports) }, watched, options.signal);
   }
 
   running(session: SessionUid): RunningTurn | undefined {

@@ -10,7 +10,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Seq } from "../base/ids.ts";
 import { ApprovalResultSchema, ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
-import { Mediation, hostFailure, type IdentityRef, type ToolCall } from "../spi/index.ts";
+import { INBOX_TOOL, Mediation, hostFailure, type IdentityRef, type ToolCall } from "../spi/index.ts";
 import type { AppendPage } from "./append-page.ts";
 import { approvalRequestEvent, approvalResultEvent, type EventStamp } from "./events.ts";
 import { policyActor, ruleFor, ruleReason, type PolicyRule } from "./policy.ts";
@@ -27,7 +27,8 @@ export interface DecideStep {
 
 /** The step of a new call after the host's policies. */
 export function policedStep(step: ToolStep, call: ToolCall, rules: readonly PolicyRule[]): ToolStep | DecideStep {
-  if (rules.length === 0 || step.kind === "answer") return step;
+  // The inbox is the harness's own way to its callers, and no tool that acts.
+  if (rules.length === 0 || step.kind === "answer" || call.tool === INBOX_TOOL) return step;
   const rule = ruleFor(rules, call);
   if (rule === undefined) return step;
   if (call.mediation !== Mediation.REQUIRES_APPROVAL) return rule.do === "allow" ? step : refusedStep(call, rule);

@@ -13,7 +13,7 @@ import type { Digest } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
-import { Mediation, type HarnessCatalog, type HarnessDescriptor, type HarnessEntry, type ToolExecutor } from "../spi/index.ts";
+import { INBOX_TOOL, Mediation, type HarnessCatalog, type HarnessDescriptor, type HarnessEntry, type ToolExecutor } from "../spi/index.ts";
 import type { ExecInvocation } from "./contract.ts";
 import { readTurn, type RecordedTurn, repeatedStartError, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
 import { isMintedAfter } from "./minted-id.ts";
@@ -151,7 +151,7 @@ function refuseUnservedTools(turn: RecordedTurn, tools: ToolExecutor | undefined
     if (effect.kind !== "tool" || effect.result !== undefined) continue;
     const { call, approval, seq } = effect;
     if (call.mediation === Mediation.REQUIRES_APPROVAL && approval?.decision?.value.approved !== true) continue;
-    if (tools?.find(call.tool) !== undefined) continue;
+    if (call.tool === INBOX_TOOL || tools?.find(call.tool) !== undefined) continue;
     throw new HoldfastError(
       "failed_precondition",
       `session: the tool of its call at seq ${seq} is not served by this host; start the host with it`,

@@ -29,6 +29,7 @@ import { harnessFault, parkIgnoredError, thrownFields } from "./harness-fault.ts
 import { actsThroughHostOnly, mayPark } from "./harness-traits.ts";
 import { HostTools } from "./host-tools.ts";
 import { JournalHistory } from "./history.ts";
+import { Inbox, withInbox } from "./inbox.ts";
 import { TurnSink } from "./sink.ts";
 import { TurnJournal } from "./turn-journal.ts";
 import type { TurnContext, TurnStart } from "./turn-start.ts";
@@ -51,6 +52,7 @@ export class Turn implements RunningTurn {
   readonly #journal: TurnJournal;
   readonly #gate = new Gate();
   readonly #tools: HostTools;
+  readonly #inbox = new Inbox();
   /** Decisions that were recorded while the turn ran, by the seqs of their requests. */
   readonly #decisions = new Map<Seq, Promise<Seq>>();
   #phase: "running" | "ending" = "running";
@@ -70,13 +72,23 @@ export class Turn implements RunningTurn {
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
     this.#tools = new HostTools({
-      executor: context.executor,
+      executor: withInbox(context.executor, this.#inbox),
       journal: context.store,
       session: this.session,
       // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
       onFault: (fault) => this.#journal.close(fault),
     });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
+  }
+
+  /** Messages that came while it runs. */
+  get inbox(): Inbox {
+    return this.#inbox;
+  }
+
+  /** The last seq that is durable. */
+  get durableSeq(): Seq {
+    return this.#journal.durableSeq;
   }
 
   /** The harness that it runs. */
@@ -180,9 +192,9 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, ports, origins, sketcher, executor, limits, policies } = this.#context;
+    const { models, deltas, ports, origins, sketcher, limits, policies } = this.#context;
     return new TurnSink({
-      executor,
+      executor: this.#tools.executor,
       tools: this.#tools,
       isReplay: false,
       policies,

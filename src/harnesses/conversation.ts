@@ -17,6 +17,8 @@ import { MessageSchema, PartSchema, ToolResultSchema } from "../gen/agentsession
 import {
   baselineAccount,
   EventKind,
+  INBOX_TOOL,
+  inboxMessage,
   messageText,
   type Event,
   type HistoryPage,
@@ -61,6 +63,8 @@ export class Conversation {
   readonly #openByHostId = new Map<string, OpenSlot>();
   readonly #openById = new Map<string, OpenSlot>();
   #names = new CallNames();
+  /** Calls of the inbox that have no result yet. */
+  readonly #inboxCalls = new Set<string>();
   #baseline = NO_BASELINE;
   /** A baseline that waits for its summary. */
   #announced: Baseline | undefined;
@@ -89,6 +93,7 @@ export class Conversation {
   /** A turn begins: calls get names of their own again. */
   beginTurn(): void {
     this.#names = new CallNames();
+    this.#inboxCalls.clear();
     this.#announced = undefined;
   }
 
@@ -113,8 +118,21 @@ export class Conversation {
     return [];
   }
 
-  /** Adds a result. Whether it answers an open call; it is kept there then. */
+  /** The host's name for a call of the inbox, which no model made: what its result brings was said by the user. */
+  nameInboxCall(id = "inbox"): string {
+    const name = this.#names.nameOf(id);
+    this.#inboxCalls.add(name);
+    return name;
+  }
+
+  /** Adds a result. Whether it answers an open call and is kept there, or brings what was said. */
   addResult(result: ToolResult): boolean {
+    if (this.#inboxCalls.delete(result.id)) {
+      const message = inboxMessage(result);
+      if (message === undefined || !message.parts.some(saysSomething)) return false;
+      this.#addMessage(message, "user");
+      return true;
+    }
     const slot = this.#openByHostId.get(result.id) ?? this.#openById.get(result.id);
     if (slot === undefined) return false;
     slot.result = result;
@@ -139,6 +157,8 @@ export class Conversation {
     if (event.kind === EventKind.EVENT_EXECUTION_START || event.kind === EventKind.EVENT_END) this.beginTurn();
     if (event.kind === EventKind.EVENT_INPUT && body.case === "message") this.addInput(body.value);
     if (event.kind === EventKind.EVENT_OUTPUT && body.case === "message") this.addOutput(body.value);
+    if (event.kind === EventKind.EVENT_TOOL_CALL && body.case === "tool" && body.value.tool === INBOX_TOOL)
+      this.nameInboxCall(body.value.id);
     if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.addResult(body.value);
     const baseline = baselineOf(baselineAccount(event) ?? "");
     if (baseline !== undefined) this.addBaseline(baseline);

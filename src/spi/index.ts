@@ -10,6 +10,7 @@ export * from "./catalog.ts";
 export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./identity.ts";
+export * from "./inbox.ts";
 export * from "./model.ts";
 export * from "./outcome.ts";
 export * from "./registration.ts";

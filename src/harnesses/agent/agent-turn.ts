@@ -1,7 +1,19 @@
 /** One turn of an agent: its conversation so far, and what can be done next. */
 
+import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/errors.ts";
-import { messageText, textMessage, type EventSink, type Message, type ModelRequest, type Start, type ToolChoice } from "../../spi/index.ts";
+import { ToolCallSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import {
+  INBOX_TOOL,
+  Mediation,
+  messageText,
+  textMessage,
+  type EventSink,
+  type Message,
+  type ModelRequest,
+  type Start,
+  type ToolChoice,
+} from "../../spi/index.ts";
 import { accountOf, type Baseline } from "../baseline.ts";
 import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
@@ -83,6 +95,14 @@ export class AgentTurn {
   /** Has calls made and keeps their results. */
   async runTools(calls: readonly CallSlot[]): Promise<void> {
     for (const result of await toolResults(calls, this.#round)) this.#conversation.addResult(result);
+  }
+
+  /** Asks for what has come for the turn meanwhile. Whether anything has. */
+  async takeMessages(): Promise<boolean> {
+    const { sink, signal, executionId } = this.#round;
+    const id = this.#conversation.nameInboxCall();
+    const call = { id, tool: INBOX_TOOL, mediation: Mediation.CONTROLLER_MEDIATED, idempotencyKey: `${executionId}/${id}` };
+    return this.#conversation.addResult(await sink.toolCall(create(ToolCallSchema, call), { signal }));
   }
 
   /** Reports that none of the calls was made. */

@@ -243,7 +243,7 @@ describe("the agent harness", () => {
     expect(requests[2]!.tools).toHaveLength(3);
     expect(story.slice(-4)).toEqual(["OUTPUT toolCall", "USAGE", "TOOL_RESULT c2 0", "END FAILED"]);
     expect((await host.records(session)).at(-1)!.event!.body.value).toMatchObject({
-      error: { code: 8, description: "max_steps: the model still asked for tools after 2 calls; a further turn goes on from here" },
+      error: { code: 8, description: "max_steps: the turn was not done after 2 calls of the model; a further turn goes on from here" },
     });
     expect(await at.checks(session)).toEqual(["same"]);
     await (
@@ -263,7 +263,7 @@ describe("the agent harness", () => {
     [{ model: 1 }, "config.model: must be a text"],
     [{ tools: { free: ["a b"] } }, "config.tools.free[0]: must be a tool's name, or the start of one and *"],
     [{ max_steps: 0 }, "config.max_steps: must be a whole number from 1 to 1000"],
-    [{ tool: {} }, "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, answer"],
+    [{ tool: {} }, "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer"],
   ])("fails for good on a config that is wrong: %j", async (config, description) => {
     const { host, session } = await turn(inTurn(), config);
     expect((await host.records(session)).at(-1)!.event!.body.value).toMatchObject({ state: "FAILED", error: { code: 3, description } });

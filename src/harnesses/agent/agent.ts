@@ -5,6 +5,7 @@
  *   with their results, until the model asks for none. That message is the answer.
  * - A model that still asks for tools after `max_steps` calls is asked once more without them, for its last words; the turn then ends
  *   FAILED, since what it was to do is not done. Its next turn goes on from there.
+ * - Messages that come meanwhile are asked for after each answer of the model, and go before its next one.
  * - An answer that is not of the form that the definition names is asked for once more; a second one ends the turn FAILED.
  * - A request that would be too large begins at a new baseline, which is recorded before it holds; see `compaction.ts`.
  * - It keeps nothing: what it does follows from the journal, its definition and the tools that were recorded with the turn.
@@ -71,14 +72,15 @@ function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) =
       if (!turn.isUnanswered) return;
       for (let step = 1; step <= agent.maxSteps; step += 1) {
         const calls = await turn.ask();
-        if (calls.length === 0) return settleAnswer(turn, agent.answer);
-        await turn.runTools(calls);
+        if (calls.length > 0) await turn.runTools(calls);
+        const isSteered = agent.steering && (await turn.takeMessages());
+        if (calls.length === 0 && !isSteered) return settleAnswer(turn, agent.answer);
       }
       const calls = await turn.ask({ toolChoice: NO_TOOLS });
       await turn.refuse(calls, "the turn has reached its limit of steps; the tool was not run");
       throw failure(
         "resource_exhausted",
-        `max_steps: the model still asked for tools after ${agent.maxSteps} calls; a further turn goes on from here`,
+        `max_steps: the turn was not done after ${agent.maxSteps} calls of the model; a further turn goes on from here`,
       );
     },
   };

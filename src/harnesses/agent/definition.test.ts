@@ -23,6 +23,7 @@ describe("an agent's definition", () => {
       tools: { free: ["fs_read", "web_*"], ask: ["*"] },
       maxSteps: 7,
       contextTokensMax: 2_000,
+      steering: false,
     });
     expect(parseAgent({}, "agents.a")).toEqual({
       systemPrompt: "",
@@ -31,6 +32,7 @@ describe("an agent's definition", () => {
       tools: { free: [], ask: [] },
       maxSteps: 50,
       contextTokensMax: 100_000,
+      steering: false,
     });
   });
 
@@ -38,8 +40,8 @@ describe("an agent's definition", () => {
     [null, "agents.a: must be an object"],
     [[], "agents.a: must be an object"],
     ["x", "agents.a: must be an object"],
-    [{ prompt: "x" }, "agents.a.prompt: is not known; known are system_prompt, model, params, tools, max_steps, context, answer"],
-    [{ "a b": "x" }, "agents.a: is not known; known are system_prompt, model, params, tools, max_steps, context, answer"],
+    [{ prompt: "x" }, "agents.a.prompt: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer"],
+    [{ "a b": "x" }, "agents.a: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer"],
     [{ system_prompt: "\ud800" }, "agents.a.system_prompt: must be a text"],
     [{ params: { stop: ["x"] } }, "agents.a.params.stop: must be a text, a number or a boolean"],
     [{ tools: ["x"] }, "agents.a.tools: must be an object"],
@@ -63,6 +65,7 @@ describe("an agent's definition", () => {
       { tools: { free: ["fs_read"], ask: ["*", "web_*"] } },
       { max_steps: 8 },
       { context: {} },
+      { steering: true },
       { answer: { schema: { type: "object" } } },
     ];
     expect(new Set(changes.map(of)).size).toBe(changes.length);

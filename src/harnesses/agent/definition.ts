@@ -5,7 +5,7 @@
 
 import { invalidArgument } from "../../base/errors.ts";
 import type { Digest } from "../../base/ports.ts";
-import { countOf, fieldsOf, listOf, pathOf, recordOf, textOf, type Field } from "./fields.ts";
+import { countOf, fieldsOf, flagOf, listOf, pathOf, recordOf, textOf, type Field } from "./fields.ts";
 
 /** An agent as it is written; every key is optional. */
 export interface AgentDefinition {
@@ -20,6 +20,8 @@ export interface AgentDefinition {
   /** How often the model may be asked in one turn with tools on offer. Default 50. */
   readonly max_steps?: number | undefined;
   readonly context?: { readonly max_tokens?: number | undefined } | undefined;
+  /** Whether messages that come while a turn runs are taken into it. Default false. */
+  readonly steering?: boolean | undefined;
   /**
    * A JSON Schema that the agent's answers fit. The model is told of it, an answer that does not fit is asked for once more, and a
    * second one ends the turn FAILED. Not in a turn's config: what checks it runs in the host.
@@ -46,6 +48,7 @@ export interface Agent {
   readonly maxSteps: number;
   /** The largest request, in estimated tokens. */
   readonly contextTokensMax: number;
+  readonly steering: boolean;
   /** Undefined for answers of any form. */
   readonly answer: AnswerForm | undefined;
 }
@@ -66,7 +69,7 @@ const PATTERNS_MAX = 1_000;
 /** A tool's name as every provider takes it, or the start of one; `*` alone is every tool. */
 const PATTERN = /^[A-Za-z0-9_.-]{0,64}\*$|^[A-Za-z0-9_.-]{1,64}$/;
 
-const KEYS = ["system_prompt", "model", "params", "tools", "max_steps", "context", "answer"] as const;
+const KEYS = ["system_prompt", "model", "params", "tools", "max_steps", "context", "steering", "answer"] as const;
 
 /**
  * Reads an agent. Throws INVALID_ARGUMENT that names the path of the key which is wrong, beginning with `at`. Without a compiler of schemas
@@ -82,6 +85,7 @@ export function parseAgent(value: unknown, at: string, compile?: SchemaCompiler)
     tools: toolsOf(fields.tools),
     maxSteps: countOf(fields.max_steps, STEPS),
     contextTokensMax: countOf(max_tokens, TOKENS),
+    steering: flagOf(fields.steering),
     answer: answerOf(fields.answer, compile),
   };
 }
@@ -105,8 +109,8 @@ export function configValue(config: Uint8Array): unknown {
 /** What tells an agent from every other one: a changed word makes another agent, and a turn is resumed by the same agent only. */
 export function agentDigest(agent: Agent, digest: Digest): string {
   const params = Object.entries(agent.params).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  const { systemPrompt, model, tools, maxSteps, contextTokensMax, answer } = agent;
-  const written = [systemPrompt, model, params, tools.free, tools.ask, maxSteps, contextTokensMax, answer?.schema];
+  const { systemPrompt, model, tools, maxSteps, contextTokensMax, steering, answer } = agent;
+  const written = [systemPrompt, model, params, tools.free, tools.ask, maxSteps, contextTokensMax, steering, answer?.schema];
   return digest.sha256Hex(JSON.stringify(written));
 }
 

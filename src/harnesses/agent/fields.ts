@@ -39,6 +39,12 @@ export function countOf({ at, value }: Field, range: { readonly min: number; rea
   throw invalidArgument(at, `must be a whole number from ${min} to ${max}`);
 }
 
+/** True or false; false where it is absent. */
+export function flagOf({ at, value = false }: Field): boolean {
+  if (typeof value === "boolean") return value;
+  throw invalidArgument(at, "must be true or false");
+}
+
 /** A list; empty where it is absent. */
 export function listOf({ at, value = [] }: Field, max: number): readonly Field[] {
   if (!Array.isArray(value)) throw invalidArgument(at, "must be a list");
