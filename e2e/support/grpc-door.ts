@@ -89,6 +89,7 @@ export async function openDoor(options: DoorOptions = {}) {
     sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
     journal: { ...JOURNAL_REFUSED, ...options.journal },
     toolCalls: { listApprovals: refuse, listUnsettled: refuse, settleCall: refuse },
+    turns: { steer: refuse },
     health,
     authenticate: (authorization) => {
       if (options.token !== undefined && authorization !== `Bearer ${options.token}`) {

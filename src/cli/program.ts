@@ -20,6 +20,7 @@ import { keygenCommand } from "./commands/keygen.ts";
 import { listCommand } from "./commands/list.ts";
 import { replayCommand } from "./commands/replay.ts";
 import { resolveCommand } from "./commands/resolve.ts";
+import { steerCommand } from "./commands/steer.ts";
 import { resumeCommand } from "./commands/resume.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { suspendCommand } from "./commands/suspend.ts";
@@ -113,6 +114,7 @@ function commands(): readonly Command[] {
     harnessCommand(),
     tailCommand(),
     cancelCommand(),
+    steerCommand(),
     suspendCommand(),
     resumeCommand(),
     approvalsCommand(),

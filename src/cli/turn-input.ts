@@ -25,7 +25,8 @@ export async function readTurn(flags: ExecFlags): Promise<ExecTurn> {
   };
 }
 
-async function readInputs(inputs: readonly string[]): Promise<readonly string[]> {
+/** The texts of inputs; `-` stands for standard input, once. */
+export async function readInputs(inputs: readonly string[]): Promise<readonly string[]> {
   if (inputs.filter((input) => input === "-").length > 1) throw invalidArgument("--input", "can read standard input only once");
   return Promise.all(inputs.map(async (input) => (input === "-" ? (await text(process.stdin)).replace(/\r?\n$/, "") : input)));
 }

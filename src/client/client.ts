@@ -4,15 +4,17 @@ import type { ApprovalRef } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ApproveResponse, Session } from "../gen/agentsessions/v1/session_pb.ts";
 import type { SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
+import type { SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 import type { LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
 import type { CheckReplayOptions, ReplayCheck } from "./checks.ts";
-import type { ExecTurn } from "./exec-request.ts";
+import type { ExecInput, ExecTurn } from "./exec-request.ts";
 import type { ExecOptions, ExecStream } from "./exec-stream.ts";
 import type { RecordItem, StreamItem } from "./items.ts";
 import { JournalClient, type ExportOptions, type LineageOptions } from "./journal.ts";
 import { SessionsClient, type CancelOptions, type Decision, type ForkOptions, type ReplayOptions } from "./sessions.ts";
 import type { TailOptions } from "./tail.ts";
 import { ToolCallsClient } from "./tool-calls.ts";
+import { TurnsClient } from "./turns.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
 /** What a client is made of. */
@@ -30,6 +32,7 @@ export interface SessionHandle {
   suspend(options?: CallOptions): Promise<Session>;
   resume(options?: CallOptions): Promise<Session>;
   fork(options?: ForkOptions): Promise<readonly Session[]>;
+  steer(input: ExecInput, options?: CallOptions): Promise<SteerResponse>;
   exec(turn?: Omit<ExecTurn, "session">, options?: ExecOptions): ExecStream;
   replay(options?: ReplayOptions): AsyncGenerator<RecordItem, void, undefined>;
   tail(options?: TailOptions): AsyncGenerator<StreamItem, void, undefined>;
@@ -45,6 +48,7 @@ export interface Client extends AsyncDisposable {
   readonly sessions: SessionsClient;
   readonly journal: JournalClient;
   readonly toolCalls: ToolCallsClient;
+  readonly turns: TurnsClient;
   /** The calls of one session. */
   session(uid: string): SessionHandle;
 }
@@ -54,10 +58,12 @@ export function createClient({ transport }: ClientOptions): Client {
   const sessions = new SessionsClient(transport);
   const journal = new JournalClient(transport);
   const toolCalls = new ToolCallsClient(transport);
+  const turns = new TurnsClient(transport);
   return {
     sessions,
     journal,
     toolCalls,
+    turns,
     session: (uid) => ({
       uid,
       get: (options) => sessions.get(uid, options),
@@ -67,6 +73,7 @@ export function createClient({ transport }: ClientOptions): Client {
       suspend: (options) => sessions.suspend(uid, options),
       resume: (options) => sessions.resume(uid, options),
       fork: (options) => sessions.fork(uid, options),
+      steer: (input, options) => turns.steer(uid, input, options),
       exec: (turn, options) => sessions.exec({ ...turn, session: uid }, options),
       replay: (options) => sessions.replay(uid, options),
       tail: (options) => journal.tail(uid, options),

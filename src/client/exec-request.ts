@@ -43,7 +43,12 @@ export function execRequestOf(turn: ExecTurn): ExecRequest {
 function inputsOf(inputs: ExecTurn["inputs"]): Message[] {
   if (inputs === undefined) return [];
   const list: readonly ExecInput[] = isList(inputs) ? inputs : [inputs];
-  return list.map((input) => create(MessageSchema, typeof input === "string" ? userText(input) : input));
+  return list.map(inputMessage);
+}
+
+/** The message of an input. */
+export function inputMessage(input: ExecInput): Message {
+  return create(MessageSchema, typeof input === "string" ? userText(input) : input);
 }
 
 function isList(inputs: ExecInput | readonly ExecInput[]): inputs is readonly ExecInput[] {

@@ -28,6 +28,7 @@ export type { SeqLike } from "./seqs.ts";
 export { SessionsClient, type CancelOptions, type Decision, type ForkOptions, type ReplayOptions, type SessionInit } from "./sessions.ts";
 export type { TailOptions } from "./tail.ts";
 export { ToolCallsClient, type ApprovalsOptions, type CallOutcome } from "./tool-calls.ts";
+export { TurnsClient } from "./turns.ts";
 export type { CallOptions, Method, Transport } from "./transport.ts";
 export { EventKind, type ApprovalRef, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
 export {
@@ -41,5 +42,6 @@ export {
 export { ImportedSession_Outcome, type ImportedSession, type ImportResponse, type SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 export type { ChainFault, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 export type { PendingApproval, UnsettledCall } from "../gen/holdfast/v1/calls_pb.ts";
+export type { SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 export type { LineageResponse, LineageRow } from "../gen/holdfast/v1/lineage_pb.ts";
 export type { ReplayDivergence, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";

@@ -69,6 +69,7 @@ describe("readers of a huge journal that never read", () => {
     const journal: Partial<JournalService> = { tail };
     const app = createRestApp({
       toolCalls: {} as never,
+      turns: {} as never,
       sessions: {} as SessionsService,
       journal: { ...journal } as JournalService,
       health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

@@ -19,6 +19,7 @@ interface DoorOptions {
 async function openDoor({ limits = {}, sessions = {}, loopbackOnly = true }: DoorOptions = {}): Promise<number> {
   const app = createRestApp({
     toolCalls: {} as never,
+    turns: {} as never,
     sessions: { createSession: async () => create(SessionSchema), ...sessions } as SessionsService,
     journal: {} as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

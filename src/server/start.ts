@@ -33,6 +33,7 @@ import {
   createJournalService,
   createSessionsService,
   createToolCallsService,
+  createTurnsService,
   type RegistryLimits,
   type ServiceLimits,
   type TransferLimits,
@@ -255,11 +256,13 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     canMintTokens: services.tokens !== undefined,
   });
   const toolCalls = createToolCallsService({ journal: host.journal, controller, authorizer, ports, limits: options.limits?.service });
+  const turns = createTurnsService({ journal: host.journal, controller, authorizer });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({
     sessions,
     journal,
     toolCalls,
+    turns,
     harnessHost: createHarnessHostService(),
     health,
     authenticate,
@@ -271,6 +274,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     sessions,
     journal,
     toolCalls,
+    turns,
     health,
     log,
     authenticate,

@@ -34,6 +34,7 @@ import type { ArchiveForm } from "../archive/index.ts";
 import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
 import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
+import type { SteerRequest, SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
 /** What a transport knows of a call. */
@@ -81,6 +82,12 @@ export interface ToolCallsService {
   listUnsettled(request: ListUnsettledRequest, context: CallContext): Promise<ListUnsettledResponse>;
   /** Takes a person's word for what became of one. */
   settleCall(request: SettleCallRequest, context: CallContext): Promise<SettleCallResponse>;
+}
+
+/** `holdfast.v1.Turns`. */
+export interface TurnsService {
+  /** Gives a message to the turn that runs; answers once it is on record. */
+  steer(request: SteerRequest, context: CallContext): Promise<SteerResponse>;
 }
 
 /** `holdfast.v1.Journal`. */

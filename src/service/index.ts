@@ -1,7 +1,15 @@
 /** The services: the contract's calls as transport-free handlers over a journal and a controller. */
 
 export { ALLOW_ALL } from "./access.ts";
-export type { CallContext, HarnessHostService, JournalService, SessionsService, StreamItem, ToolCallsService } from "./contract.ts";
+export type {
+  CallContext,
+  HarnessHostService,
+  JournalService,
+  SessionsService,
+  StreamItem,
+  ToolCallsService,
+  TurnsService,
+} from "./contract.ts";
 export type { SessionDefaults } from "./creation.ts";
 export {
   createHarnessRegistryService,
@@ -14,6 +22,7 @@ export { createHarnessHostService } from "./harness-host.ts";
 export { createJournalService, type JournalServiceOptions } from "./journal.ts";
 export { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 export { createSessionsService, type ServiceOptions } from "./sessions.ts";
+export { createTurnsService, type TurnsServiceOptions } from "./turns.ts";
 export { createToolCallsService, type ToolCallsServiceOptions } from "./tool-calls.ts";
 export { TRANSFER_LIMITS, type TransferLimits } from "./transfer.ts";
 export {

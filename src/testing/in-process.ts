@@ -13,6 +13,7 @@ import { ExecUpdateSchema, Sessions } from "../gen/agentsessions/v1/session_pb.t
 import { ExportChunkSchema } from "../gen/holdfast/v1/export_pb.ts";
 import { ToolCalls } from "../gen/holdfast/v1/calls_pb.ts";
 import { Journal } from "../gen/holdfast/v1/journal_pb.ts";
+import { Turns } from "../gen/holdfast/v1/turns_pb.ts";
 import { wrapRecord } from "../grpc/update.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
 import {
@@ -20,11 +21,13 @@ import {
   createJournalService,
   createSessionsService,
   createToolCallsService,
+  createTurnsService,
   type CallContext,
   type JournalService,
   type SessionsService,
   type StreamItem,
   type ToolCallsService,
+  type TurnsService,
 } from "../service/index.ts";
 import type { Harness, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { harnessCatalog, TestModel } from "./host.ts";
@@ -61,6 +64,7 @@ export function inProcessTransport({ journal, ports, harnesses, models, tools, l
     sessions: createSessionsService({ ...shared, defaults: { harness, model: "" } }),
     journal: createJournalService({ ...shared, tools }),
     toolCalls: createToolCallsService(shared),
+    turns: createTurnsService(shared),
     close: () => controller.shutdown({ graceMs: 0 }),
   });
 }
@@ -69,6 +73,7 @@ interface Services {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
+  readonly turns: TurnsService;
   readonly close: () => Promise<void>;
 }
 
@@ -169,11 +174,12 @@ class InProcessTransport implements Transport {
   }
 }
 
-function servicesOf({ sessions, journal, toolCalls }: Services): ReadonlyMap<string, object> {
+function servicesOf({ sessions, journal, toolCalls, turns }: Services): ReadonlyMap<string, object> {
   return new Map<string, object>([
     [Sessions.typeName, sessions],
     [Journal.typeName, journal],
     [ToolCalls.typeName, toolCalls],
+    [Turns.typeName, turns],
   ]);
 }
 

@@ -12,7 +12,7 @@ import { createGrpcServer, type GrpcServer } from "../../gateway/grpc/server.ts"
 import type { Health } from "../../gateway/contract.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { ALLOW_ALL, createJournalService, createSessionsService, createToolCallsService } from "../../service/index.ts";
+import { ALLOW_ALL, createJournalService, createSessionsService, createToolCallsService, createTurnsService } from "../../service/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import { harnessCatalog, testHarness, TestHost, type HarnessRun } from "../../testing/index.ts";
 import { createClient, ExecState, type Client, type StreamItem } from "../index.ts";
@@ -65,6 +65,7 @@ async function bench(run: HarnessRun = async (_, sink) => sink.output("hello")):
     sessions: createSessionsService({ ...shared, defaults: { harness: "test", model: "m" } }),
     journal: createJournalService(shared),
     toolCalls: createToolCallsService(shared),
+    turns: createTurnsService(shared),
     health,
     log: SILENT_LOG,
     authenticate: (authorization) => {

@@ -46,6 +46,7 @@ describe("reflection", () => {
       "grpc.reflection.v1alpha.ServerReflection",
       "holdfast.v1.Journal",
       "holdfast.v1.ToolCalls",
+      "holdfast.v1.Turns",
     ]);
   });
 

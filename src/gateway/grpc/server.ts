@@ -7,7 +7,8 @@ import { ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
-import type { HarnessHostService, JournalService, SessionsService, ToolCallsService } from "../../service/contract.ts";
+import { Turns } from "../../gen/holdfast/v1/turns_pb.ts";
+import type { HarnessHostService, JournalService, SessionsService, ToolCallsService, TurnsService } from "../../service/contract.ts";
 import type { OpenCalls } from "./calls.ts";
 import { createGrpcDoor, DOOR_SERVICES, type GrpcDoorOptions, type GrpcServer, type ServedService } from "./door.ts";
 import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
@@ -21,12 +22,13 @@ export interface GrpcServerOptions extends GrpcDoorOptions {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
+  readonly turns: TurnsService;
   /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
   readonly harnessHost?: HarnessHostService | undefined;
 }
 
 /** The services that callers see, and that health is kept for. */
-export const SERVICES: readonly DescService[] = [Sessions, Journal, ToolCalls, ...DOOR_SERVICES];
+export const SERVICES: readonly DescService[] = [Sessions, Journal, ToolCalls, Turns, ...DOOR_SERVICES];
 
 /** Creates the gRPC front door. */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
@@ -34,6 +36,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     [Sessions, sessionsHandlers(calls, options.sessions)],
     [Journal, journalHandlers(calls, options.journal)],
     [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
+    [Turns, turnsHandlers(calls, options.turns)],
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
 }
@@ -80,6 +83,10 @@ function toolCallsHandlers(calls: OpenCalls, toolCalls: ToolCallsService): Untyp
     ListUnsettled: serveUnary(calls, method.listUnsettled, (request, context) => toolCalls.listUnsettled(request, context)),
     SettleCall: serveUnary(calls, method.settleCall, (request, context) => toolCalls.settleCall(request, context)),
   };
+}
+
+function turnsHandlers(calls: OpenCalls, turns: TurnsService): UntypedServiceImplementation {
+  return { Steer: serveUnary(calls, Turns.method.steer, (request, context) => turns.steer(request, context)) };
 }
 
 function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServiceImplementation {

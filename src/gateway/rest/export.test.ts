@@ -63,6 +63,7 @@ describe("GET export", () => {
     };
     const app = createRestApp({
       toolCalls: {} as never,
+      turns: {} as never,
       sessions: {} as never,
       journal: journal as never,
       health: { ready: async () => undefined, closing: new AbortController().signal },
@@ -85,6 +86,7 @@ describe("GET export", () => {
     };
     const app = createRestApp({
       toolCalls: {} as never,
+      turns: {} as never,
       sessions: {} as never,
       journal: journal as never,
       health: { ready: async () => undefined, closing: new AbortController().signal },

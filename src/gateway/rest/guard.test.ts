@@ -7,6 +7,7 @@ import { createRestApp } from "./index.ts";
 async function ask(loopbackOnly: boolean, headers: Record<string, string>, method = "GET"): Promise<Response> {
   const app = createRestApp({
     toolCalls: {} as never,
+    turns: {} as never,
     sessions: {} as SessionsService,
     journal: {} as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

@@ -119,6 +119,7 @@ describe("GET check", () => {
     const journal: Partial<JournalService> = { checkReplay: failing };
     const app = createRestApp({
       toolCalls: {} as never,
+      turns: {} as never,
       sessions: {} as SessionsService,
       journal: { ...journal } as JournalService,
       health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

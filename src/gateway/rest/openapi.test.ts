@@ -9,6 +9,7 @@ import type { OpenApiDocument, Operation } from "./openapi.ts";
 
 const app = createRestApp({
   toolCalls: {} as never,
+  turns: {} as never,
   sessions: {} as SessionsService,
   journal: {} as JournalService,
   health: { ready: () => Promise.resolve(), closing: new AbortController().signal },

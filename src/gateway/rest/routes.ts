@@ -1,7 +1,7 @@
 /** The table of routes. What is served, what is documented and what is refused with 405 all come from here. */
 
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService, ToolCallsService } from "../../service/contract.ts";
+import type { JournalService, SessionsService, ToolCallsService, TurnsService } from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
 import { exportRoute } from "./export-route.ts";
@@ -12,12 +12,14 @@ import type { Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { jsonResponse } from "./json.ts";
 import { toolCallRoutes } from "./tool-call-routes.ts";
+import { steerRoute } from "./turn-routes.ts";
 
 /** What the routes call. */
 export interface RouteDependencies {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
+  readonly turns: TurnsService;
   readonly health: Pick<Health, "ready">;
   readonly tokenKeys?: object | undefined;
   readonly limits: RestLimits;
@@ -32,6 +34,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     ...sessionRoutes(dependencies),
     ...lifecycleRoutes(dependencies),
     ...toolCallRoutes(dependencies),
+    steerRoute(dependencies.turns),
     ...liveRoutes(dependencies),
     checkRoute(dependencies),
     exportRoute(dependencies),

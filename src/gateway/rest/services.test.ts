@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { SILENT_LOG } from "../../base/ports.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { ALLOW_ALL, createJournalService, createSessionsService, createToolCallsService } from "../../service/index.ts";
+import { ALLOW_ALL, createJournalService, createSessionsService, createToolCallsService, createTurnsService } from "../../service/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import { harnessCatalog, testHarness, TestHost, type HarnessRun } from "../../testing/index.ts";
 import { createRestApp } from "./index.ts";
@@ -26,6 +26,7 @@ async function serve(run: HarnessRun = saysHello): Promise<string> {
     sessions: createSessionsService({ ...shared, defaults: { harness: "test", model: "m" } }),
     journal: createJournalService(shared),
     toolCalls: createToolCallsService(shared),
+    turns: createTurnsService(shared),
     health: { ready: () => journal.ready(), closing: new AbortController().signal },
     log: SILENT_LOG,
     authenticate: () => ({ identity: undefined }),

@@ -38,6 +38,7 @@ afterEach(async () => {
 async function openDoor(script: Script): Promise<Door> {
   const app = createRestApp({
     toolCalls: {} as never,
+    turns: {} as never,
     sessions: { ...script.sessions } as SessionsService,
     journal: { ...script.journal } as JournalService,
     health: { ready: () => Promise.resolve(), closing: new AbortController().signal },
