@@ -83,7 +83,10 @@ describe("buf curl", () => {
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
+        "holdfast.v1.HarnessHost",
         "holdfast.v1.Journal",
+        "holdfast.v1.ToolCalls",
+        "holdfast.v1.Turns",
       ]);
       const methods = await run([...GRPC, ...reflect, "--list-methods", server.url]);
       for (const service of [Sessions, Journal, Health]) {
