@@ -49,10 +49,23 @@ const TOOLS: ConstructorParameters<typeof TestTools>[0] = {
     run: async () => ({ output: { ok: true } }),
   },
 };
-const CONFIG = { tools: { free: ["*"], ask: ["gated"] }, system_prompt: "Be an agent.", max_steps: 6, context: { max_tokens: 1_000 } };
+/** While it runs, somebody speaks to the turn. */
+const disturbed =
+  (speak: () => void): (typeof TOOLS)[string] =>
+  async () => {
+    speak();
+    return { output: { ok: true } };
+  };
+const CONFIG = {
+  steering: true,
+  tools: { free: ["*"], ask: ["gated"] },
+  system_prompt: "Be an agent.",
+  max_steps: 6,
+  context: { max_tokens: 1_000 },
+};
 
 const call = fc.tuple(
-  fc.constantFrom("small", "large", "large", "fails", "gated", "picky", "nothing", ""),
+  fc.constantFrom("small", "large", "large", "heard", "fails", "gated", "picky", "nothing", ""),
   fc.constantFrom("a", "b", "c", ""),
   fc.constantFrom({ n: 1 }, { n: "x" }, undefined),
 );
@@ -79,10 +92,19 @@ async function lived(sayings: readonly Saying[], choices: readonly string[]) {
       ? { text: `notes ${index}` }
       : (sayings[index] ?? { text: "Enough." }),
   );
+  let speak = (): void => undefined;
   const openJournal = ({ clock, digest }: Parameters<typeof createMemoryStore>[0]) => createMemoryStore({ clock, digest });
-  const world = new AgentWorld({ openJournal, agent: createAgentHarness(), model, tools: new TestTools(TOOLS) });
+  const world = new AgentWorld({
+    openJournal,
+    agent: createAgentHarness(),
+    model,
+    tools: new TestTools({ ...TOOLS, heard: disturbed(() => speak()) }),
+  });
   const host = world.host();
   const session = await host.createSession();
+  const message = textMessage("user", "psst: something else");
+  // One that the turn does not ask for any more is nobody's.
+  speak = () => void host.controller.steer({ session, message, from: undefined }).catch(() => undefined);
   for (const [index, input] of ["first", "second ".repeat(100), "third"].entries()) {
     await liveTurn(host, session, input, choices[index % choices.length] ?? "leave");
   }
@@ -101,7 +123,7 @@ async function liveTurn(host: TestHost, session: SessionUid, input: string, choi
 
 describe("the request that an agent begins its next turn with", () => {
   it("is accepted by every provider, wherever the journal is cut", async () => {
-    const seen = { cuts: 0, unknown: 0, cleared: 0, notes: 0, reasoning: 0, requests: 0 };
+    const seen = { cuts: 0, unknown: 0, cleared: 0, notes: 0, reasoning: 0, heard: 0, requests: 0 };
     await fc.assert(
       fc.asyncProperty(script, fates, async (sayings, choices) => {
         const { world, host, session, requests } = await lived(sayings, choices);
@@ -154,9 +176,10 @@ describe("the request that an agent begins its next turn with", () => {
   });
 });
 
-function note(seen: Record<"unknown" | "cleared" | "notes" | "reasoning", number>, text: string): void {
+function note(seen: Record<"unknown" | "cleared" | "notes" | "reasoning" | "heard", number>, text: string): void {
   if (text.includes("the outcome of this call is unknown")) seen.unknown += 1;
   if (text.includes("left out to save room")) seen.cleared += 1;
   if (text.includes("[Notes on the conversation")) seen.notes += 1;
+  if (text.includes("psst")) seen.heard += 1;
   if (text.includes("opaqueBytes")) seen.reasoning += 1;
 }
