@@ -33,28 +33,30 @@ class LocalRuntime implements Runtime {
   /** Incarnations that were not stopped, with whether they are paused. */
   readonly #incarnations = new Map<string, { paused: boolean }>();
   #started = 0;
+  #isClosed = false;
 
   constructor(harness: Harness) {
     this.#harness = harness;
   }
 
   async create({ sessionUid, fence }: SessionSpec, options: CallOptions = {}): Promise<Incarnation> {
-    options.signal?.throwIfAborted();
+    this.#enter(options);
     return this.#start({ sessionUid, fence });
   }
 
   async attach(incarnation: Incarnation, options: CallOptions = {}): Promise<Harness> {
-    options.signal?.throwIfAborted();
+    this.#enter(options);
     this.#of(incarnation).paused = false;
     return this.#harness;
   }
 
-  describe(options?: CallOptions): Promise<HarnessDescriptor> {
+  async describe(options: CallOptions = {}): Promise<HarnessDescriptor> {
+    this.#enter(options);
     return this.#harness.describe(options);
   }
 
   async snapshot(incarnation: Incarnation, kind: SnapshotKind, options: CallOptions = {}): Promise<SnapshotRef> {
-    options.signal?.throwIfAborted();
+    this.#enter(options);
     const state = this.#of(incarnation);
     if (kind === "external") this.#incarnations.delete(incarnation.id);
     else state.paused = true;
@@ -62,12 +64,12 @@ class LocalRuntime implements Runtime {
   }
 
   async restore(_snapshot: SnapshotRef, options: IncarnationOptions): Promise<Incarnation> {
-    options.signal?.throwIfAborted();
+    this.#enter(options);
     return this.#start(options);
   }
 
   async fork(_snapshot: SnapshotRef, options: IncarnationOptions): Promise<Incarnation> {
-    options.signal?.throwIfAborted();
+    this.#enter(options);
     return this.#start(options);
   }
 
@@ -86,7 +88,13 @@ class LocalRuntime implements Runtime {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     this.#incarnations.clear();
+  }
+
+  #enter({ signal }: CallOptions): void {
+    signal?.throwIfAborted();
+    if (this.#isClosed) throw new HoldfastError("unavailable", "runtime: it was closed");
   }
 
   #start({ sessionUid, fence }: Pick<Incarnation, "sessionUid" | "fence">): Incarnation {
