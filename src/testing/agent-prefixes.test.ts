@@ -8,12 +8,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { newSessionUid, seqOf, type SessionUid } from "../base/index.ts";
 import { inputHash } from "../canon/index.ts";
+import { contextOf } from "../harnesses/agent/context.ts";
 import { Conversation, createAgentHarness } from "../harnesses/index.ts";
 import { anthropicRequestBody } from "../models/anthropic-request.ts";
 import { googleRequest } from "../models/google-request.ts";
 import { openAiRequestBody } from "../models/openai-request.ts";
 import { responsesRequestBody } from "../models/responses-request.ts";
-import { textMessage, type ModelRequest } from "../spi/index.ts";
+import { EventKind, messageText, textMessage, type ModelRequest } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { AgentWorld, agentConfig, sayingModel, type Saying } from "./agent-world.ts";
 import type { TestHost } from "./host.ts";
@@ -85,12 +86,12 @@ const script = fc.array(fc.oneof({ weight: 3, arbitrary: acting }, { weight: 1, 
 /** What becomes of a turn that waits. */
 const fates = fc.array(fc.constantFrom("approve", "deny", "leave"), { minLength: 1, maxLength: 4 });
 
+const isSummary = ({ messages }: ModelRequest): boolean => messageText(messages[0]!).startsWith("You keep the notes");
+
 /** A session of an agent: three turns, each driven as far as it comes. */
 async function lived(sayings: readonly Saying[], choices: readonly string[]) {
-  const model = sayingModel(({ messages }, index) =>
-    messages[0]?.parts[0]?.part.case === "text" && messages[0].parts[0].part.value.text.startsWith("You keep the notes")
-      ? { text: `notes ${index}` }
-      : (sayings[index] ?? { text: "Enough." }),
+  const model = sayingModel((request, index) =>
+    isSummary(request) ? { text: `notes ${index}` } : (sayings[index] ?? { text: "Enough." }),
   );
   let speak = (): void => undefined;
   const openJournal = ({ clock, digest }: Parameters<typeof createMemoryStore>[0]) => createMemoryStore({ clock, digest });
@@ -155,6 +156,28 @@ describe("the request that an agent begins its next turn with", () => {
     );
     // The journals were such that everything that is special came up.
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(20);
+  });
+
+  it("is what the journal before it says, at every model call of a session", async () => {
+    let compared = 0;
+    await fc.assert(
+      fc.asyncProperty(script, fates, async (sayings, choices) => {
+        const { host, session, requests } = await lived(sayings, choices);
+        const events = (await host.records(session)).map(({ event }) => event!);
+        const calls = events.flatMap(({ kind }, index) => (kind === EventKind.EVENT_MODEL_CALL ? [index] : []));
+        expect(calls).toHaveLength(requests.length);
+        for (const [nth, index] of calls.entries()) {
+          if (isSummary(requests[nth]!)) continue;
+          const conversation = new Conversation();
+          conversation.addPage({ firstSeq: seqOf(1), events: events.slice(0, index) });
+          expect(requests[nth]!.messages.slice(1)).toEqual(contextOf(conversation));
+          compared += 1;
+        }
+        await host[Symbol.asyncDispose]();
+      }),
+      { seed: 7, numRuns: 60, endOnFailure: true },
+    );
+    expect(compared).toBeGreaterThan(300);
   });
 
   it("would be refused if it were what the journal has of it and no more", async () => {
