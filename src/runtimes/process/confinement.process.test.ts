@@ -106,9 +106,16 @@ describe.runIf(IS_CONFINABLE)("a confined process", () => {
     expect(readFileSync(join(kept, "new"), "utf8")).toBe("written");
   });
 
-  it("has a private /tmp of a bounded size", async () => {
-    const { harness } = await started(runtimeWith({ confine: { tmpBytesMax: 1024 * 1024 } }));
-    expect(await saidBy(harness, "fill /tmp/file 8")).toBe("ENOSPC");
+  it.each(["/tmp", "/dev/shm"])("has a private %s of a bounded size", async (folder) => {
+    const { harness } = await started(runtimeWith({ confine: { tmpBytesMax: 2 * 1024 * 1024 } }));
+    expect(await saidBy(harness, `fill ${folder}/small 1`)).toBe("filled");
+    expect(await saidBy(harness, `fill ${folder}/large 8`)).toBe("ENOSPC");
+  });
+
+  it("can write to devices, and to no file among them", async () => {
+    const { harness } = await started(runtimeWith());
+    const write = ["/dev/null", "/dev/new", "/dev/pts/new", "/dev/shm/new"];
+    expect(await look(harness, { write, read: [] })).toMatchObject({ written: ["/dev/null", "/dev/shm/new"] });
   });
 
   it("is paused, goes on, and is stopped; nothing of it is left", async () => {

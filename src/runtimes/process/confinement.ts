@@ -2,7 +2,8 @@
  * Confinement by bubblewrap: namespaces of its own for everything, and a file system that is put together.
  *
  * What a confined child has: no network but a loopback of its own; processes of its own only; the system's programs and libraries and
- * its working directory, read-only; a `/tmp` in memory that ends with it; no capabilities. It dies with the host. Its environment is
+ * its working directory, read-only; a `/tmp` and a `/dev/shm` of a bounded size in memory, which end with it, and nothing else that can be
+ * written; no capabilities. It dies with the host. Its environment is
  * the one that bubblewrap was started with, so that no value of it stands in a list of arguments, which every user can read.
  */
 
@@ -33,15 +34,20 @@ export function confinedArguments(
     ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--hostname", "harness", "--info-fd", String(INFO_FD)],
     ...SYSTEM.map(systemFolder),
     ...CONFIGURATION.map((path) => ["--ro-bind-try", path, path]),
-    ["--proc", "/proc", "--dev", "/dev", "--size", String(tmpBytesMax), "--tmpfs", "/tmp"],
+    ["--proc", "/proc", "--dev", "/dev", ...boundedMemory("/dev/shm", tmpBytesMax), ...boundedMemory("/tmp", tmpBytesMax)],
     ["--ro-bind", cwd, cwd],
     isSystem(command) ? [] : ["--ro-bind", realCommand, command],
     ...readOnly.map((path) => ["--ro-bind", path, path]),
     ...writable.map((path) => ["--bind", path, path]),
     socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder],
-    ["--remount-ro", "/", "--chdir", cwd, "--"],
+    // Both are memory without a bound. The devices in `/dev`, and what is mounted in either, stay as they are.
+    ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"],
   ];
   return options.flat();
+}
+
+function boundedMemory(path: string, bytesMax: number): readonly string[] {
+  return ["--size", String(bytesMax), "--tmpfs", path];
 }
 
 function systemFolder(path: string): readonly string[] {

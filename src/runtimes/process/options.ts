@@ -11,7 +11,7 @@ export interface Confinement {
   readonly readOnly?: readonly string[] | undefined;
   /** Paths that it may write to. */
   readonly writable?: readonly string[] | undefined;
-  /** The most bytes of its private `/tmp`. Default 64 MiB. */
+  /** The most bytes of its private `/tmp`, and of its `/dev/shm`. Default 64 MiB each. */
   readonly tmpBytesMax?: number | undefined;
 }
 
