@@ -160,7 +160,8 @@ export class Conversation {
     if (event.kind === EventKind.EVENT_TOOL_CALL && body.case === "tool" && body.value.tool === INBOX_TOOL)
       this.nameInboxCall(body.value.id);
     if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.addResult(body.value);
-    const baseline = baselineOf(baselineAccount(event) ?? "");
+    const account = baselineAccount(event);
+    const baseline = account === undefined ? undefined : baselineOf(account);
     if (baseline !== undefined) this.addBaseline(baseline);
   }
 

@@ -21,7 +21,7 @@ import { formOf } from "./answer.ts";
 import { nextBaseline, type RequestSizes } from "./compaction.ts";
 import { contextOf, isUnanswered, lastWordOf } from "./context.ts";
 import type { Agent } from "./definition.ts";
-import { entrySize, messageTokens, textTokens, toolsTokens, type EntrySize } from "./estimate.ts";
+import { entrySize, messageTokens, NO_SIZE, textTokens, toolsTokens, type EntrySize } from "./estimate.ts";
 import { offeredTools, type OfferedTools } from "./offered-tools.ts";
 import { summaryRequest } from "./summary.ts";
 import { refuseAll, toolResults, type ToolRound } from "./tool-round.ts";
@@ -136,11 +136,11 @@ export class AgentTurn {
   }
 
   #sizesNow(): RequestSizes {
-    const { entries, summary } = this.#conversation;
+    const { entries, summary, baseline } = this.#conversation;
     return {
       fixed: this.#fixedTokens,
       summary: textTokens(summary),
-      entries: entries.map((entry) => this.#sizeOf(entry)),
+      entries: entries.map((entry, index) => (index < baseline.summary ? NO_SIZE : this.#sizeOf(entry))),
       lastWord: lastWordOf(entries),
     };
   }

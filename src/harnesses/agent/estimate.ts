@@ -27,6 +27,9 @@ export interface EntrySize {
   readonly notes: number;
 }
 
+/** The size of an entry that is summarised: nobody asks. */
+export const NO_SIZE: EntrySize = { said: 0, reasoning: 0, results: 0, notes: 0 };
+
 export function entrySize({ message, calls }: ConversationEntry): EntrySize {
   let said = OVERHEAD_TOKENS;
   let reasoning = 0;
@@ -91,8 +94,12 @@ function isText(mime: string): boolean {
   return mime === "" || mime.startsWith("text/") || mime.includes("json");
 }
 
+// oxlint-disable-next-line no-control-regex -- ASCII begins with NUL.
+const BEYOND_ASCII = /[^\u0000-\u007f]/;
+
 /** The bytes of a text in UTF-8, without making them. */
 function utf8Length(text: string): number {
+  if (!BEYOND_ASCII.test(text)) return text.length;
   let bytes = text.length;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
