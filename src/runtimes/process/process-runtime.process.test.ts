@@ -346,12 +346,18 @@ describe("the limits of a process", () => {
 });
 
 describe("the end of the host", () => {
-  it.each(["serve", "deaf"])("is the end of its children, also of one that does not care: %s", async (how) => {
+  it.each([
+    ["serve", "stdio"],
+    ["deaf", "stdio"],
+    ["deaf", "unix"],
+  ])("is the end of its children and their sockets, also of one that does not care: %s over %s", async (how, line) => {
+    const before = socketFolders();
     const hostProgram = `
       import { createProcessRuntime } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};
       import { cryptoRandom, systemClock } from ${JSON.stringify(new URL("../../node/index.ts", import.meta.url).href)};
       const runtime = createProcessRuntime({
-        command: process.execPath, args: ${JSON.stringify([program, how])}, cwd: "/", ports: { clock: systemClock, random: cryptoRandom },
+        command: process.execPath, args: ${JSON.stringify([program, how])}, cwd: "/", line: ${JSON.stringify(line)},
+        ports: { clock: systemClock, random: cryptoRandom },
       });
       const children = [];
       for (const sessionUid of ["a", "b"]) children.push(await runtime.create({ sessionUid, harness: "test", fence: 1 }));
@@ -364,7 +370,10 @@ describe("the end of the host", () => {
       host.stdout.once("data", (chunk: Buffer) => resolve(chunk.toString().trim().split(" ").map(Number)));
     });
     expect(pids.map(isAlive)).toEqual([true, true]);
+    const made = socketFolders().filter((name) => !before.includes(name));
+    if (line === "unix") expect(made.length).toBeGreaterThanOrEqual(2);
     host.kill("SIGKILL");
     await until(() => !pids.some(isAlive));
+    await until(() => !socketFolders().some((name) => made.includes(name)));
   });
 });

@@ -56,7 +56,7 @@ export class Sandbox {
     const { settings, signal } = options;
     signal?.throwIfAborted();
     const programs = findPrograms(settings);
-    const folder = settings.line === "unix" ? await makeSocketFolder() : undefined;
+    const folder = settings.line === "unix" ? await makeSocketFolder(options.watchdog) : undefined;
     let sandbox: Sandbox | undefined;
     try {
       sandbox = new Sandbox(await startChild(settings, programs, folder), folder, options);

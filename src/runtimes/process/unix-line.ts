@@ -3,8 +3,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve as absolutePath } from "node:path";
 import type { Clock } from "../../base/ports.ts";
+import type { Watchdog } from "./watchdog.ts";
 
 /** A private folder for one socket. */
 export interface SocketFolder extends AsyncDisposable {
@@ -14,16 +15,20 @@ export interface SocketFolder extends AsyncDisposable {
   readonly address: string;
 }
 
-/** Makes the folder, for its owner alone (mode 0700). */
-export async function makeSocketFolder(): Promise<SocketFolder> {
-  const path = await mkdtemp(join(tmpdir(), "holdfast-"));
+/** Makes the folder, for its owner alone (mode 0700). It is removed when it is disposed of, or with the host. */
+export async function makeSocketFolder(watchdog: Watchdog): Promise<SocketFolder> {
+  const path = await mkdtemp(join(absolutePath(tmpdir()), "holdfast-"));
+  watchdog.watchFolder(path);
   const socket = join(path, "harness.sock");
   return {
     path,
     socket,
     address: `unix://${socket}`,
     // What cannot be removed is an empty folder; nothing depends on it.
-    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }).catch(() => undefined),
+    [Symbol.asyncDispose]: async () => {
+      await rm(path, { recursive: true, force: true }).catch(() => undefined);
+      watchdog.forgetFolder(path);
+    },
   };
 }
 

@@ -1,8 +1,10 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { SILENT_LOG } from "../../base/index.ts";
 import { isAlive, until } from "../../testing/harness-programs/driving.ts";
+import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { Watchdog } from "./watchdog.ts";
 
 function group(): number {
@@ -31,6 +33,35 @@ describe("the watchdog", () => {
     await until(() => ![first, last].some(isAlive));
     expect([second, third].map(isAlive)).toEqual([true, true]);
     for (const kept of [second, third]) process.kill(kept, "SIGKILL");
+  });
+
+  it("removes at its end the folders that it was not told to forget, whatever they are called", async () => {
+    using place = new TemporaryFolder();
+    const [first, second, third, last] = ["a b", "gone", " $(touch x) 'q' *", "-rf"].map((name) => join(place.path, name)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const watchdog = new Watchdog(SILENT_LOG);
+    for (const folder of [first, second, third, last]) {
+      mkdirSync(folder);
+      writeFileSync(join(folder, "harness.sock"), "");
+      watchdog.watchFolder(folder);
+    }
+    watchdog.forgetFolder(second);
+    const { pid = 0 } = watchdog;
+    process.kill(pid, "SIGKILL");
+    await until(() => watchdog.pid === undefined);
+    const child = group();
+    watchdog.watch(child);
+    watchdog.forgetFolder(last);
+    const again = watchdog.pid ?? 0;
+    watchdog[Symbol.dispose]();
+    await until(() => !isAlive(again));
+    expect(readdirSync(place.path).toSorted()).toEqual(["-rf", "gone"]);
+    expect(existsSync(join(last, "harness.sock"))).toBe(true);
+    await until(() => !isAlive(child));
   });
 
   it("is started again with all that it knew where it was killed itself", async () => {

@@ -1,6 +1,6 @@
 /**
- * Sees to it that no child outlives the host, however the host ends: a shell that knows the process groups of the children, and kills
- * them when its standard input ends, which the kernel does for a host that was killed.
+ * Sees to it that nothing of a child outlives the host, however the host ends: a shell that knows the process groups of the children and the
+ * folders of their sockets, and kills and removes them when its standard input ends, which the kernel does for a host that was killed.
  *
  * A child that reads its own standard input sees the same end and leaves by itself; this is for the one that does not.
  */
@@ -12,19 +12,24 @@ import type { Log } from "../../base/ports.ts";
 const SCRIPT = `
 trap '' TERM INT HUP
 live=' '
-while read -r op group; do
-  case "$op" in
-    +) live="$live$group " ;;
-    -) case "$live" in *" $group "*) live="\${live%%" $group "*} \${live#*" $group "}" ;; esac ;;
+while IFS= read -r line; do
+  it="\${line#??}"
+  case "$line" in
+    "+ "*) live="$live$it " ;;
+    "- "*) case "$live" in *" $it "*) live="\${live%%" $it "*} \${live#*" $it "}" ;; esac ;;
+    "m "*) set -- "$@" "$it" ;;
+    "r "*) for folder in "$@"; do shift; [ "$folder" = "$it" ] || set -- "$@" "$folder"; done ;;
   esac
 done
 for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
+for folder in "$@"; do rm -rf -- "$folder"; done
 `;
 
 /** One shell for all children of a runtime. */
 export class Watchdog implements Disposable {
   readonly #log: Log;
   readonly #groups = new Set<number>();
+  readonly #folders = new Set<string>();
   #shell: ChildProcess | undefined;
   #isDisposed = false;
 
@@ -40,8 +45,7 @@ export class Watchdog implements Disposable {
   /** The group dies with the host. */
   watch(group: number): void {
     this.#groups.add(group);
-    if (this.#shell === undefined) this.#start();
-    else this.#tell(`+ ${group}\n`);
+    this.#begin(`+ ${group}\n`);
   }
 
   /** The group is gone: its number may soon be another's. */
@@ -49,9 +53,27 @@ export class Watchdog implements Disposable {
     if (this.#groups.delete(group)) this.#tell(`- ${group}\n`);
   }
 
+  /** The folder, an absolute path, is removed with the host. */
+  watchFolder(folder: string): void {
+    // A line tells of one folder.
+    if (folder.includes("\n")) return;
+    this.#folders.add(folder);
+    this.#begin(`m ${folder}\n`);
+  }
+
+  /** The folder is gone. */
+  forgetFolder(folder: string): void {
+    if (this.#folders.delete(folder)) this.#tell(`r ${folder}\n`);
+  }
+
   [Symbol.dispose](): void {
     this.#isDisposed = true;
     this.#shell?.stdin?.end();
+  }
+
+  #begin(line: string): void {
+    if (this.#shell === undefined) this.#start();
+    else this.#tell(line);
   }
 
   #start(): void {
@@ -71,7 +93,7 @@ export class Watchdog implements Disposable {
     // It must not keep the host alive.
     shell.unref();
     if (shell.stdin instanceof Socket) shell.stdin.unref();
-    this.#tell([...this.#groups].map((group) => `+ ${group}\n`).join(""));
+    this.#tell([...[...this.#groups].map((group) => `+ ${group}\n`), ...[...this.#folders].map((folder) => `m ${folder}\n`)].join(""));
   }
 
   #lost(shell: ChildProcess): void {
