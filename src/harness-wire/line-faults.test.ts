@@ -85,7 +85,9 @@ describe("a peer of another protocol", () => {
     const { host, peer } = memoryLine();
     const remote = createLineHarness({ line: host, clock: seededPorts().clock });
     await peer.send(frame);
-    await expect(remote.describe()).rejects.toMatchObject({ code: "failed_precondition", message: expect.stringMatching(words) as string });
+    const refused = { name: "HoldfastError", code: "failed_precondition", message: expect.stringMatching(words) as string };
+    await expect(remote.ready()).rejects.toMatchObject(refused);
+    await expect(remote.describe()).rejects.toMatchObject(refused);
     await peer.closed;
   });
 });

@@ -46,7 +46,10 @@ export interface LineHarness extends Harness, AsyncDisposable {
   readonly openExchanges: number;
   /** What a host must know to go on with this line. Undefined before the hello, and while an exchange is open. */
   readonly resumption: LineResumption | undefined;
-  /** Resolves when the harness has answered the host's hello; rejects when it does not, or not as it must. */
+  /**
+   * Resolves when the harness has answered the host's hello. Rejects with UNAVAILABLE where no answer comes, with FAILED_PRECONDITION that
+   * names the rule where the answer is not as it must be: the peer speaks something else, and would again.
+   */
   ready(): Promise<void>;
 }
 
@@ -94,7 +97,11 @@ class WireHarness implements LineHarness {
   }
 
   async ready(): Promise<void> {
-    await this.#hello.promise;
+    try {
+      await this.#hello.promise;
+    } catch (error) {
+      throw error instanceof Error ? outsideTurn(error) : error;
+    }
   }
 
   async describe({ signal }: CallOptions = {}): Promise<HarnessDescriptor> {

@@ -246,6 +246,14 @@ describe("a process that does not do as it should", () => {
     expect((await errorOf(runtime.describe())).code).toBe("unavailable");
   });
 
+  it("is refused where it says something else than the harness wire, to a session and to who asks what it is", async () => {
+    const { runtime, start, endLine } = world({}, ["http"]);
+    const refused = { name: "HoldfastError", code: "failed_precondition", message: expect.stringContaining("harness wire: ") as string };
+    expect(await errorOf(start())).toMatchObject(refused);
+    expect(await errorOf(runtime.describe())).toMatchObject(refused);
+    expect(stateOfProcess(Number(endLine()?.fields?.["pid"]))).toBeUndefined();
+  });
+
   it("is stopped where it does not answer in time", async () => {
     const { runtime, endLine } = world({ startTimeoutMs: 300 }, ["silent"]);
     const error = await errorOf(runtime.describe());

@@ -1,7 +1,7 @@
 /**
  * A program that serves the behaving harness where HOLDFAST_HARNESS_LISTEN says: over its standard streams, or over gRPC. Its argument says how it takes to being a child: `serve` (the
  * default); `deaf` leaves for nothing but SIGKILL; `silent` never answers; `leave <code>` leaves at once; `mute` closes its output;
- * `contract` serves the contract alone.
+ * `contract` serves the contract alone; `http` says what a server of something else says.
  */
 
 import { closeSync } from "node:fs";
@@ -33,6 +33,10 @@ switch (how) {
   case "mute":
     setInterval(() => undefined, 60_000);
     closeSync(1);
+    break;
+  case "http":
+    process.stdout.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    setInterval(() => undefined, 60_000);
     break;
   case "deaf":
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => undefined);
