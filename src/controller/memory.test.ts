@@ -3,7 +3,7 @@ import { HoldfastError, SILENT_LOG, newSessionUid, type Seq, type SessionUid } f
 import { ComputeState, ExecState } from "../gen/agentsessions/v1/session_pb.ts";
 import { execStateOf, sessionOf, type JournalStore } from "../journal/index.ts";
 import { createHarnessCatalog, createPlacedHarness } from "../placement/index.ts";
-import { describeHarness, Resumability, type HarnessDescriptor } from "../spi/index.ts";
+import { describeHarness, HarnessFailure, Resumability, type HarnessDescriptor } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { emptySeed, MemoryRuntime, seededPorts, TestHost, TestModel, testHarness, type RunWithMemory } from "../testing/index.ts";
 import { replaySession } from "./replay.ts";
@@ -189,6 +189,27 @@ describe("a session whose harness keeps state in memory", () => {
     expect((await host.story(session)).at(-1)).toBe("ERROR 14");
   });
 
+  it("fails for good where its harness says so, also when its sandbox is gone with it", async () => {
+    let isFatal = false;
+    const { host: start } = world({
+      run: async (memory, begun, sink, options) => {
+        if (isFatal) throw new HarnessFailure(8, "it used too much");
+        await count(memory, begun, sink, options);
+      },
+    });
+    const { host, runtime } = start();
+    const session = await host.createSession();
+    await turn(host, session);
+    isFatal = true;
+    runtime.checkpoint = async () => {
+      throw new HoldfastError("unavailable", "sandbox: it is gone");
+    };
+    expect((await turn(host, session)).outcome).toMatchObject({ kind: "ended", state: "FAILED" });
+    isFatal = false;
+    Reflect.deleteProperty(runtime, "checkpoint");
+    expect((await turn(host, session)).said).toBe("OUTPUT count 2");
+  });
+
   it("is refused where the runtime captures no memory, before anything is written", async () => {
     const { ports, journal } = world();
     const host = new TestHost({
@@ -306,6 +327,24 @@ describe("an idle session", () => {
     expect(await stateOf()).toBe(ComputeState.COMPUTE_COLD);
     expect(runtime.living).toBe(0);
     expect((await turn(host, session)).said).toBe("OUTPUT count 3");
+  });
+
+  it("that was warm goes on from its last turn when its sandbox dies, wherever it is asked next", async () => {
+    const { host: start, ports, journal } = world({ idle: { pauseAfterMs: 1_000 } });
+    const one = start("one");
+    const session = await one.host.createSession();
+    await turn(one.host, session);
+    ports.clock.advance(1_000);
+    await settled();
+    expect((await rowOf(journal, session)).projection.computeState).toBe(ComputeState.COMPUTE_WARM);
+    one.runtime.kill();
+    const two = start("two");
+    expect((await turn(two.host, session)).said).toBe("OUTPUT count 2");
+    ports.clock.advance(1_000);
+    await settled();
+    two.runtime.kill();
+    await two.host.controller.suspend(session, undefined);
+    expect((await turn(start("three").host, session)).said).toBe("OUTPUT count 3");
   });
 
   it("is left alone while a turn of it runs", async () => {

@@ -15,6 +15,7 @@ import type { EndState, NewEvent } from "../journal/index.ts";
 import {
   HarnessFailure,
   isParkUnwindOfAny,
+  readableThrow,
   type ApprovalRef,
   type ComputeRef,
   type HarnessEntry,
@@ -31,6 +32,7 @@ import { HostTools } from "./host-tools.ts";
 import { JournalHistory } from "./history.ts";
 import { Inbox, withInbox } from "./inbox.ts";
 import { TurnSink } from "./sink.ts";
+import { minterOf } from "./minter.ts";
 import { TurnJournal } from "./turn-journal.ts";
 import type { TurnContext, TurnStart } from "./turn-start.ts";
 
@@ -215,6 +217,12 @@ export class Turn implements RunningTurn {
     });
   }
 
+  get #minter(): TokenMinter | undefined {
+    const { harness, seed } = this.#start;
+    const holder = { sessionUid: this.session, executionId: this.executionId, harness: harness.name, principal: seed.identity };
+    return minterOf(this.#context.tokens, holder, this.#gate);
+  }
+
   #harnessStart(): Start {
     const { seed, invocation, startSeq, executionId } = this.#start;
     const { store, history, origins } = this.#context;
@@ -227,22 +235,10 @@ export class Turn implements RunningTurn {
       config: invocation.config,
       history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: store, cache: history, origins }),
       inputs: invocation.inputs,
-      identity: { principal: seed.identity, mintToken: this.#minter() },
+      identity: { principal: seed.identity, mintToken: this.#minter },
       resumeFromSeq: invocation.resumeFromSeq,
       model: seed.model,
       tools: this.#start.tools,
-    };
-  }
-
-  /** Mints for this execution while it runs; undefined on a host without a key. */
-  #minter(): TokenMinter | undefined {
-    const { tokens } = this.#context;
-    if (tokens === undefined) return undefined;
-    const { harness, seed } = this.#start;
-    const holder = { sessionUid: this.session, executionId: this.executionId, harness: harness.name, principal: seed.identity };
-    return async (audience, options) => {
-      this.#gate.pass();
-      return (await tokens.mint({ ...holder, audience }, options)).token;
     };
   }
 
@@ -265,7 +261,8 @@ export class Turn implements RunningTurn {
     await this.#leave(turnOverError(), () => this.#settled(() => this.#end("COMPLETED", [])));
   }
 
-  async #harnessThrew(error: unknown, sink: TurnSink): Promise<void> {
+  async #harnessThrew(thrown: unknown, sink: TurnSink): Promise<void> {
+    const error = readableThrow(thrown);
     // What runs already is not lost with its harness.
     if (sink.tools.isBusy) await sink.tools.leave();
     if (this.#phase !== "running") return;
@@ -314,18 +311,24 @@ export class Turn implements RunningTurn {
     const error = { grpcCode, description: failure.message };
     const end = () => this.#end("FAILED", [], error);
     // A harness that fails for good has unwound by itself; what outgrew a limit was stopped somewhere.
-    await this.#leave(turnOverError(), () => (failure instanceof HarnessFailure ? this.#settled(end) : end()));
+    await this.#leave(turnOverError(), () => (failure instanceof HarnessFailure ? this.#settled(end, true) : end()));
   }
 
-  /** Captures what the harness keeps in memory, so that END and the memory it ended with become durable in one append. */
-  async #settled(end: () => Promise<TurnOutcome>): Promise<TurnOutcome> {
+  /**
+   * Captures what the harness keeps in memory, so that END and the memory it ended with become durable in one append. A failure is for
+   * good also where its sandbox is gone with it: the next turn starts from the capture before this one.
+   */
+  async #settled(end: () => Promise<TurnOutcome>, isFailure = false): Promise<TurnOutcome> {
+    const { harness, seed } = this.#start;
     try {
-      this.#noteCompute(await this.#start.harness.settle({ sessionUid: this.session, compute: this.#compute }));
+      this.#noteCompute(await harness.settle({ sessionUid: this.session, compute: this.#compute }));
     } catch (error) {
       const fault = toHoldfastError(error);
-      const actor = this.#start.seed.identity;
-      await this.#journal.commit([errorEvent(this.#stamp, fault.facts.grpc, fault.message, actor)], { release: true });
-      return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+      if (!isFailure) {
+        await this.#journal.commit([errorEvent(this.#stamp, fault.facts.grpc, fault.message, seed.identity)], { release: true });
+        return { kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq };
+      }
+      this.#context.log.log("warn", "a failed turn left no memory to capture", { session: this.session, code: fault.code });
     }
     return end();
   }

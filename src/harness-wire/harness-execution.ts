@@ -12,7 +12,7 @@ import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ControllerFrame, Start as WireStart } from "../gen/agentsessions/v1/harness_pb.ts";
 import type { ExecutionOpening, HostFrame } from "../gen/holdfast/v1/harness_wire_pb.ts";
-import { ApprovalParkedError, HarnessFailure } from "../spi/faults.ts";
+import { ApprovalParkedError, HarnessFailure, readableThrow } from "../spi/faults.ts";
 import type { Harness, IdentityContext, Start } from "../spi/harness.ts";
 import { CallTable } from "./call-table.ts";
 import type { HarnessFrameBody } from "./harness-end.ts";
@@ -157,7 +157,8 @@ export class HarnessExecution {
     this.#end(IN_ORDER);
   }
 
-  #threw(error: unknown): void {
+  #threw(thrown: unknown): void {
+    const error = readableThrow(thrown);
     if (this.#abort.signal.aborted) return this.#end({ code: STATUS_CANCELLED, description: "the run was cancelled" });
     const { parks } = this.#calls;
     const [park] = parks;

@@ -160,6 +160,8 @@ class Residence implements HarnessEntry, AsyncDisposable {
       if (resident === undefined) return this.#absent(sessionUid, compute);
       const { incarnation } = resident;
       const snapshot = await this.#runtime.snapshot(incarnation, kind, { signal });
+      // What is kept warm ends with its sandbox. The row goes on telling of what is stored, which outlives it.
+      if (kind === "local" && snapshot.memory) return { snapshot, compute: this.#toldUnsettled(incarnation, compute) };
       if (kind === "external") this.#residents.delete(sessionUid);
       return this.#suspended(snapshot, this.#told(incarnation, snapshot));
     });

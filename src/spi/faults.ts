@@ -56,3 +56,29 @@ export class SnapshotSupersededError extends HoldfastError {
     super("aborted", "session: its snapshot was superseded while the fork was under way; read the session and retry");
   }
 }
+
+/**
+ * What a harness threw, made safe to look at. JavaScript can throw anything: a proxy whose every trap throws, an error whose message is a
+ * symbol or a getter that throws. An error that can be read is returned as it is, so its class and its identity hold; of anything else
+ * nothing is left but that it was thrown.
+ */
+export function readableThrow(thrown: unknown): unknown {
+  try {
+    if (thrown instanceof AggregateError && !isReadable(thrown, thrown.errors)) return unreadable();
+    if (thrown instanceof Error) return isReadable(thrown, [thrown.cause]) ? thrown : unreadable();
+    return (typeof thrown === "object" && thrown !== null) || typeof thrown === "function" ? unreadable() : thrown;
+  } catch {
+    return unreadable();
+  }
+}
+
+/** Whether an error's own words are text, and those of the errors in it too. May throw, which is an answer. */
+function isReadable(error: Error, inner: readonly unknown[]): boolean {
+  const { name, message, stack } = error;
+  if (typeof name !== "string" || typeof message !== "string" || (stack !== undefined && typeof stack !== "string")) return false;
+  return inner.every((each) => each === undefined || readableThrow(each) === each);
+}
+
+function unreadable(): Error {
+  return new Error("what was thrown cannot be read");
+}

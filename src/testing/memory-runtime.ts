@@ -90,10 +90,13 @@ export class MemoryRuntime implements Runtime {
   async snapshot(incarnation: Incarnation, kind: SnapshotKind): Promise<SnapshotRef> {
     this.calls.push(`snapshot ${kind}`);
     const sandbox = this.#living(incarnation);
-    const ref = this.#capture(sandbox);
-    if (kind === "external") this.#sandboxes.delete(incarnation.id);
-    else sandbox.state = ComputeState.COMPUTE_WARM;
-    return ref;
+    if (kind === "external") {
+      this.#sandboxes.delete(incarnation.id);
+      return this.#capture(sandbox);
+    }
+    sandbox.state = ComputeState.COMPUTE_WARM;
+    // It is the sandbox itself: nothing is stored, and it ends with it.
+    return create(SnapshotRefSchema, { local: incarnation.id, memory: true });
   }
 
   async checkpoint(incarnation: Incarnation): Promise<SnapshotRef> {
