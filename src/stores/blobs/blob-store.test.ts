@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { BlobStore } from "../../spi/index.ts";
@@ -109,9 +109,20 @@ describe("a blob store of files", () => {
     expect(await blobs.get(ref)).toBeDefined();
   });
 
-  it("says UNAVAILABLE, and no path, where the folder is no folder", () => {
+  it("makes its folder and what is missing above it", async () => {
+    const nested = join(folder.path, "a", "b", "blobs");
+    const ref = await openFileBlobStore({ folder: nested, nowMs: 0 }).put(bytesOf("hello"));
+    expect(await openFileBlobStore({ folder: nested, nowMs: 0 }).get(ref)).toEqual(bytesOf("hello"));
+    expect(statSync(nested).mode & 0o777).toBe(0o700);
+  });
+
+  it.each([
+    ["is a file", () => join(folder.path, "file")],
+    ["lies in a file", () => join(folder.path, "file", "blobs")],
+    ["cannot be made, where Node's own way to make parents would not end", () => "/proc/none/blobs"],
+  ])("says what is wrong, and no path, where the folder %s", (_what, path) => {
     writeFileSync(join(folder.path, "file"), "");
-    const open = () => openFileBlobStore({ folder: join(folder.path, "file"), nowMs: 0 });
-    expect(open).toThrow(expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining(folder.path) }));
+    const open = () => openFileBlobStore({ folder: path(), nowMs: 0 });
+    expect(open).toThrow(expect.objectContaining({ code: "failed_precondition", message: expect.stringMatching(/^blob folder: [^/]+$/) }));
   });
 });

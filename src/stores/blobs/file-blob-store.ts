@@ -11,20 +11,7 @@
  * step there would wait for its turn twice, and a blob has eight.
  */
 
-import {
-  closeSync,
-  fdatasync,
-  fstatSync,
-  fsync,
-  mkdirSync,
-  openSync,
-  read,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  write,
-} from "node:fs";
+import { closeSync, fdatasync, fstatSync, fsync, openSync, read, readdirSync, renameSync, rmSync, statSync, write } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -32,6 +19,7 @@ import { threadId } from "node:worker_threads";
 import { HoldfastError } from "../../base/index.ts";
 import type { BlobRef, BlobStore, CallOptions } from "../../spi/index.ts";
 import { addressOf, checkedBlob, hexOf } from "./blob-address.ts";
+import { makeFolder } from "./folder.ts";
 
 /** A temporary file that is older is nobody's any longer. */
 const ABANDONED_AFTER_MS = 60 * 60 * 1000;
@@ -48,10 +36,13 @@ export interface FileBlobStoreOptions {
   readonly nowMs: number;
 }
 
-/** Opens a store of files. Throws UNAVAILABLE where the folder cannot be made or read. */
+/**
+ * Opens a store of files. Throws FAILED_PRECONDITION where the folder is none and cannot be made, RESOURCE_EXHAUSTED where the disk is full,
+ * UNAVAILABLE where it cannot be read.
+ */
 export function openFileBlobStore({ folder, nowMs }: FileBlobStoreOptions): BlobStore {
+  makeFolder(folder);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     removeAbandoned(folder, nowMs);
   } catch (error) {
     throw unavailable(error);
@@ -131,7 +122,8 @@ class FileBlobStore implements BlobStore {
 
   async #makeFolder(folder: string): Promise<void> {
     if (this.#folders.has(folder)) return;
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) makeFolder(folder);
+    // Another process may have made it, and not have come further.
     await syncFolder(this.#folder);
     this.#folders.add(folder);
   }
@@ -200,6 +192,7 @@ function codeOf(error: unknown): string {
 }
 
 function unavailable(cause: unknown): HoldfastError {
+  if (cause instanceof HoldfastError) return cause;
   const details = { errno: codeOf(cause) };
   return new HoldfastError("unavailable", "the blob store cannot be used; the server's log has the details", { details, cause });
 }
