@@ -10,6 +10,8 @@ export interface ConfigSurroundings {
   /** The config file's folder. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Takes the path of every file that a secret was read from, absolute. */
+  readonly secretFiles?: Set<string> | undefined;
 }
 
 const VARIABLES_MAX = 256;
@@ -40,10 +42,16 @@ export function secretOf(secret: ConfigValue, around: ConfigSurroundings): strin
   const [source, ...more] = entriesOf(secret, ["env", "file"]);
   if (source === undefined || more.length > 0) throw invalidArgument(at, "must have one of the keys env and file");
   const [kind, name] = source;
-  if (kind === "file") return fileText(name, around).trim();
+  if (kind === "file") return secretText(name, around).trim();
   const found = around.env[textOf(name)];
   if (found === undefined) throw invalidArgument(name.at, "must name a variable that the host has");
   return found;
+}
+
+/** The text of a file whose content is secret. */
+export function secretText(path: ConfigValue, around: ConfigSurroundings): string {
+  around.secretFiles?.add(resolve(around.folder, textOf(path)));
+  return fileText(path, around);
 }
 
 export function fileText(path: ConfigValue, { folder }: ConfigSurroundings): string {

@@ -57,6 +57,7 @@ describe("a server's configuration", () => {
       pauseAfterIdleMs: undefined,
       suspendAfterIdleMs: undefined,
       tokens: undefined,
+      secretFiles: [],
     });
   });
 
@@ -127,6 +128,13 @@ describe("a server's configuration", () => {
       pauseAfterIdleMs: 60_000,
       suspendAfterIdleMs: 3_600_000,
       tokens: { signer, issuer: "https://holdfast.example", lifetimeMs: 60_000 },
+      secretFiles: [
+        env.HOLDFAST_TOKEN_FILE,
+        env.HOLDFAST_OPERATOR_TOKEN_FILE,
+        env.HOLDFAST_SIGNING_KEY_FILE,
+        env.HOLDFAST_MINT_KEY_FILE,
+        key,
+      ],
     });
     expect(readConfig({ registryListen: "off" }, env).registry.listen).toBe("off");
     expect(readConfig({}, { ...env, HOLDFAST_TOKEN: "direct" }).token).toBe("direct");

@@ -2,6 +2,7 @@
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
 import type { PolicyRule } from "../controller/index.ts";
@@ -15,7 +16,7 @@ import type { OpenAiApi } from "../models/index.ts";
 import { modelsConfig, type ModelsConfig } from "./model-config.ts";
 import { approvalsConfig, policiesConfig, type ApprovalsConfig } from "./policy-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
-import { NO_TOOLS, toolsConfig, type ToolsConfig } from "./tool-config.ts";
+import { toolsConfig, type ToolsConfig } from "./tool-config.ts";
 
 /** How a server is to run. */
 export interface ServerConfig {
@@ -67,6 +68,8 @@ export interface ServerConfig {
   readonly suspendAfterIdleMs: number | undefined;
   /** Signs the tokens that harnesses mint; undefined where they mint none. */
   readonly tokens: { readonly signer: Signer; readonly issuer: string; readonly lifetimeMs: number } | undefined;
+  /** The files that secrets were read from, absolute: a confined harness does not see them, wherever they lie. */
+  readonly secretFiles: readonly string[];
 }
 
 /** Values of flags by the names of their settings; undefined where a flag was not given. */
@@ -86,6 +89,9 @@ const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
  */
 export function readConfig(flags: Flags, env: Environment): ServerConfig {
   const values = valuesOf(flags, env);
+  const secretFiles = new Set(SECRET_FILES.flatMap((name) => pathsOf(values, name)));
+  const around = { folder: values.file?.folder ?? "", env, secretFiles };
+  const sections = values.file?.sections ?? {};
   return {
     listen: addressOf(values, "listen"),
     store: storeOf(values),
@@ -96,21 +102,37 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
     google: googleOf(values),
-    models: modelsConfig(values.file?.sections.models),
+    models: modelsConfig(sections.models),
     recover: values.oneOf("recover", ["leave", "resume"]),
     retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
-    harnesses: values.file === undefined ? {} : harnessConfigs(values.file.sections.harnesses, { folder: values.file.folder, env }),
-    agents: values.file === undefined ? {} : agentConfigs(values.file.sections.agents, { folder: values.file.folder, env }),
-    tools: values.file === undefined ? NO_TOOLS : toolsConfig(values.file.sections.tools, { folder: values.file.folder, env }),
-    policies: policiesConfig(values.file?.sections.policies),
-    approvals: approvalsConfig(values.file?.sections.approvals, { folder: values.file?.folder ?? "", env }),
+    harnesses: harnessConfigs(sections.harnesses, around),
+    agents: agentConfigs(sections.agents, around),
+    tools: toolsConfig(sections.tools, around),
+    policies: policiesConfig(sections.policies),
+    approvals: approvalsConfig(sections.approvals, around),
     registry: registryOf(values),
     pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),
     tokens: mintingOf(values),
+    // Read last: the harnesses, tools and approvals above have named theirs.
+    secretFiles: [...secretFiles],
   };
+}
+
+/** Settings that name a file with a secret, which is hidden also where another setting goes before it. */
+const SECRET_FILES = [
+  "tokenFile",
+  "operatorTokenFile",
+  "signingKeyFile",
+  "mintKeyFile",
+  "tlsKey",
+] as const satisfies readonly SettingName[];
+
+function pathsOf(values: Values, name: SettingName): readonly string[] {
+  const path = values.given(name);
+  return path === undefined ? [] : [resolve(path)];
 }
 
 /** The values of flags and environment, with those of the config file that one of these names. */

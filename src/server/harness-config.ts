@@ -7,7 +7,7 @@
 import { resolve } from "node:path";
 import { invalidArgument } from "../base/index.ts";
 import { harnessAddress, harnessName } from "../placement/index.ts";
-import { environmentOf, fieldsOf, fileText, type ConfigSurroundings, type Fields } from "./config-fields.ts";
+import { environmentOf, fieldsOf, fileText, secretText, type ConfigSurroundings, type Fields } from "./config-fields.ts";
 import { choiceOf, countOf, entriesOf, flagOf, textOf, textsOf, type ConfigValue } from "./config-value.ts";
 
 /** A harness of the host's own that lives outside of the host's process. */
@@ -137,7 +137,7 @@ function tlsOf(tls: ConfigValue, address: string, around: ConfigSurroundings): R
   const given = {
     ca: fields.optional("caFile", file),
     cert: fields.optional("certFile", file),
-    key: fields.optional("keyFile", file),
+    key: fields.optional("keyFile", (value) => secretText(value, around)),
     serverName: fields.optional("serverName", textOf),
   };
   if ((given.cert === undefined) !== (given.key === undefined))

@@ -1,7 +1,7 @@
 /** The runtimes of this host: from a harness's configuration to the backend that it runs on. Only here are they named. */
 
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
 import { createGvisorRuntime } from "../runtimes/gvisor/index.ts";
@@ -16,7 +16,7 @@ import type { Grant } from "./harness-services.ts";
 
 /** What runtimes are opened with. */
 export interface RuntimesOptions {
-  readonly config: Pick<ServerConfig, "store">;
+  readonly config: Pick<ServerConfig, "store"> & Partial<Pick<ServerConfig, "secretFiles">>;
   readonly ports: Ports;
   readonly log: Log;
   readonly grant: Grant | undefined;
@@ -57,16 +57,26 @@ export function openBlobs({ config, ports }: Pick<RuntimesOptions, "config" | "p
   return openFileBlobStore({ folder: join(store.folder, "blobs"), nowMs: ports.clock.nowMs() });
 }
 
-function processRuntime(config: ProcessHarness, { ports, log, grant }: RuntimesOptions): Runtime {
-  const [command, ...args] = config.command;
-  const { cwd, env, line, memoryBytesMax, cpuSecondsMax, confine } = config;
-  return createProcessRuntime({ command, args, cwd, env, line, memoryBytesMax, cpuSecondsMax, confine, grant, ports, log });
+/** What of this host no sandbox sees, also where it lies beside the harness: the journal, what is stored with it, and secrets. */
+function hiddenOf({ store, secretFiles = [] }: RuntimesOptions["config"]): readonly string[] {
+  return [...(store.kind === "memory" ? [] : [resolve(store.folder)]), ...secretFiles];
 }
 
-function gvisorRuntime(config: GvisorHarness, { blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore }): Promise<Runtime> {
+function processRuntime(config: ProcessHarness, { config: host, ports, log, grant }: RuntimesOptions): Runtime {
   const [command, ...args] = config.command;
+  const hidden = hiddenOf(host);
+  const { cwd, env, line, memoryBytesMax, cpuSecondsMax, confine } = config;
+  return createProcessRuntime({ command, args, cwd, env, line, memoryBytesMax, cpuSecondsMax, confine, hidden, grant, ports, log });
+}
+
+function gvisorRuntime(
+  config: GvisorHarness,
+  { config: host, blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore },
+): Promise<Runtime> {
+  const [command, ...args] = config.command;
+  const hidden = hiddenOf(host);
   const { cwd, env, memoryBytesMax, cpuSecondsMax } = config;
-  return createGvisorRuntime({ command, args, cwd, env, memoryBytesMax, cpuSecondsMax, blobs, ports, log });
+  return createGvisorRuntime({ command, args, cwd, env, memoryBytesMax, cpuSecondsMax, hidden, blobs, ports, log });
 }
 
 function remoteRuntime({ address, tls }: RemoteHarness, { ports, log, grant }: RuntimesOptions): Runtime {

@@ -11,6 +11,7 @@
  */
 
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { masksOf, type Bind, type Mask } from "./hidden.ts";
 import type { GvisorSettings } from "./options.ts";
 import type { Programs } from "./programs.ts";
 
@@ -58,8 +59,28 @@ export function visiblePaths({ cwd, readOnly }: GvisorSettings, { command, realC
   return [...system, ...configuration, ...given];
 }
 
-/** What `config.json` holds; `root` is the folder that the mounts are put into. */
-export function bundleConfig(settings: GvisorSettings, programs: Programs, root: string): object {
+/** What of those paths a sandbox sees as empty. */
+export function emptyPaths(settings: GvisorSettings, programs: Programs): readonly Mask[] {
+  return masksOf(settings.hidden, bindsOf(settings, programs));
+}
+
+/** The real file of a program that is a link stands at both its names. */
+function bindsOf(settings: GvisorSettings, programs: Programs): readonly Bind[] {
+  return visiblePaths(settings, programs).map((path) => {
+    return { source: path === programs.command ? programs.realCommand : path, destination: path };
+  });
+}
+
+/** What a bundle's mounts are made of. */
+export interface BundleFolders {
+  /** The folder that the mounts are put into. */
+  readonly root: string;
+  /** A file without a byte, which stands in the place of one that is hidden. */
+  readonly emptyFile: string;
+}
+
+/** What `config.json` holds. */
+export function bundleConfig(settings: GvisorSettings, programs: Programs, { root, emptyFile }: BundleFolders): object {
   const { cwd, env, args, tmpBytesMax } = settings;
   const memory: readonly Mount[] = [
     { destination: "/proc", type: "proc", source: "proc" },
@@ -71,10 +92,12 @@ export function bundleConfig(settings: GvisorSettings, programs: Programs, root:
       options: ["nosuid", "nodev", "mode=1777", `size=${Math.ceil(tmpBytesMax / 1024)}k`],
     },
   ];
-  const host = visiblePaths(settings, programs).map((path): Mount => {
-    // The real file of a program that is a link stands at both its names.
-    const source = path === programs.command ? programs.realCommand : path;
-    return { destination: path, type: "bind", source, options: ["rbind", "ro"] };
+  const host = bindsOf(settings, programs).map(({ source, destination }): Mount => {
+    return { destination, type: "bind", source, options: ["rbind", "ro"] };
+  });
+  const empty = emptyPaths(settings, programs).map(({ kind, path }): Mount => {
+    if (kind === "file") return { destination: path, type: "bind", source: emptyFile, options: ["rbind", "ro"] };
+    return { destination: path, type: "tmpfs", source: "tmpfs", options: ["ro", "size=4k"] };
   });
   const variables = Object.entries({ ...env, [LISTEN_VARIABLE]: "stdio" }).map(([name, value]) => `${name}=${value}`);
   return {
@@ -94,7 +117,7 @@ export function bundleConfig(settings: GvisorSettings, programs: Programs, root:
     },
     root: { path: root, readonly: true },
     hostname: "harness",
-    mounts: [...memory, ...host],
+    mounts: [...memory, ...host, ...empty],
     linux: { namespaces: ["pid", "network", "ipc", "uts", "mount"].map((type) => ({ type })) },
   };
 }

@@ -56,7 +56,7 @@ export class Container {
     let pipes: StandardPipes | undefined;
     try {
       await mkdir(bundle);
-      await writeFile(join(bundle, "config.json"), JSON.stringify(bundleConfig(host.settings, host.programs, host.workspace.root)));
+      await writeFile(join(bundle, "config.json"), JSON.stringify(bundleConfig(host.settings, host.programs, host.workspace)));
       pipes = await openPipes(host.programs.mkfifo, bundle);
       return await Container.#spawn(host, id, pipes, image);
     } catch (error) {

@@ -5,6 +5,7 @@ import { invalidArgument } from "../../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log, type Random } from "../../base/ports.ts";
 import type { WireLimits } from "../../harness-wire/index.ts";
 import type { BlobStore } from "../../spi/index.ts";
+import { isHidden } from "./hidden.ts";
 
 /** What a gVisor runtime is made of. */
 export interface GvisorRuntimeOptions {
@@ -17,6 +18,8 @@ export interface GvisorRuntimeOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Further paths that the sandbox sees, read-only. */
   readonly readOnly?: readonly string[] | undefined;
+  /** Files and folders that the sandbox sees as empty although they lie where it sees: the host's data, its secrets. */
+  readonly hidden?: readonly string[] | undefined;
   /** The most bytes of the sandbox's `/tmp`, which is memory. Default 64 MiB. */
   readonly tmpBytesMax?: number | undefined;
   /**
@@ -54,6 +57,7 @@ export interface GvisorSettings extends GvisorRuntimeOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly readOnly: readonly string[];
+  readonly hidden: readonly string[];
   readonly tmpBytesMax: number;
   readonly startTimeoutMs: number;
   readonly stopGraceMs: number;
@@ -75,6 +79,10 @@ export function gvisorSettings(options: GvisorRuntimeOptions, hostPath: string |
   }
   const cwd = resolve(options.cwd);
   if (OWN_FOLDERS.includes(cwd)) throw invalidArgument("cwd", `must be a folder that a sandbox may read; ${cwd} is its own`);
+  const hidden = (options.hidden ?? []).map((path) => resolve(path));
+  if (isHidden(cwd, hidden)) {
+    throw invalidArgument("cwd", "must not lie in what is hidden from a sandbox, such as the host's data folder; give it another folder");
+  }
   for (const [name, value] of Object.entries(env)) {
     if (!ENV_NAME.test(name) || value.includes("\0")) throw invalidArgument("env", "must hold names of letters, digits and _, and no NUL");
   }
@@ -87,6 +95,7 @@ export function gvisorSettings(options: GvisorRuntimeOptions, hostPath: string |
     cwd,
     env: { ...(hostPath === undefined ? {} : { PATH: hostPath }), ...env },
     readOnly: readOnly.map((path) => resolve(path)),
+    hidden,
     tmpBytesMax: options.tmpBytesMax ?? 64 * 1024 * 1024,
     startTimeoutMs: options.startTimeoutMs ?? 30_000,
     stopGraceMs: options.stopGraceMs ?? 2_000,

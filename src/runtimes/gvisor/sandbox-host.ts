@@ -10,7 +10,7 @@ import { availableParallelism } from "node:os";
 import { HoldfastError } from "../../base/errors.ts";
 import { newUuid } from "../../base/ids.ts";
 import type { CallOptions } from "../../spi/index.ts";
-import { visiblePaths } from "./bundle.ts";
+import { emptyPaths, visiblePaths } from "./bundle.ts";
 import type { ContainerHost } from "./container.ts";
 import { ImageStore, refuseOtherPins, type ImageHead, type Pins } from "./image-store.ts";
 import { Images } from "./images.ts";
@@ -157,9 +157,10 @@ export class SandboxHost implements AsyncDisposable {
 
   async #pins(): Promise<Pins> {
     const { settings, programs } = this.#host;
-    const command = createHash("sha256").update(
-      JSON.stringify([programs.command, settings.args, settings.cwd, visiblePaths(settings, programs)]),
-    );
+    const empty = emptyPaths(settings, programs);
+    const seen = [programs.command, settings.args, settings.cwd, visiblePaths(settings, programs)];
+    // Where nothing is hidden, images are good that were taken before anything could be.
+    const command = createHash("sha256").update(JSON.stringify(empty.length === 0 ? seen : [...seen, empty]));
     return {
       runsc: programs.runscVersion,
       platform: settings.platform ?? "default",

@@ -4,7 +4,7 @@
  * Invariant: it is one process's. A process that was killed leaves it; the next runtime on the same machine removes it.
  */
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { HoldfastError } from "../../base/errors.ts";
@@ -20,6 +20,7 @@ export class Workspace implements Disposable {
   readonly state: string;
   /** What the sandboxes' mounts are put into. */
   readonly root: string;
+  readonly emptyFile: string;
   readonly #bundles: string;
   readonly #images: string;
   #imagesMade = 0;
@@ -36,6 +37,8 @@ export class Workspace implements Disposable {
         return folder;
       });
       [this.state = "", this.root = "", this.#bundles = "", this.#images = ""] = made;
+      this.emptyFile = join(this.path, "empty");
+      writeFileSync(this.emptyFile, "");
       for (const { path, target } of rootLinks()) symlinkSync(target, join(this.root, path));
     } catch (cause) {
       throw new HoldfastError("unavailable", "runtime: the folder of its sandboxes cannot be made; the server's log has the details", {

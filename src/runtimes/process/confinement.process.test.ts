@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -118,6 +118,28 @@ describe.runIf(IS_CONFINABLE)("a confined process", () => {
     expect(await look(harness, { write, read: [] })).toMatchObject({ written: ["/dev/null", "/dev/shm/new"] });
   });
 
+  it("sees what is hidden as empty, under whatever name it would see it", async () => {
+    using world = new TemporaryFolder("disk");
+    const work = join(world.path, "work");
+    for (const folder of ["work", "work/data", "work/data/blobs", "elsewhere"]) mkdirSync(join(world.path, folder));
+    for (const file of ["work/data/journal", "work/data/blobs/ab", "work/token", "work/plain", "elsewhere/key"]) {
+      writeFileSync(join(world.path, file), "secret");
+    }
+    // The folder is known by another name, and a name in it leads to a secret that is seen elsewhere.
+    symlinkSync(work, join(world.path, "linked"));
+    symlinkSync(join(world.path, "elsewhere/key"), join(work, "key"));
+    const hidden = ["linked/data", "work/token", "work/key", "work/missing"].map((path) => join(world.path, path));
+    for (const cwd of [work, join(world.path, "linked")]) {
+      const confine = { readOnly: [bundle.folder, join(world.path, "elsewhere")] };
+      const { harness } = await started(runtimeWith({ cwd, confine, hidden }));
+      const at = ["plain", "token", "key", "data/journal", "data/blobs/ab"].map((path) => join(cwd, path));
+      const say = JSON.stringify([...at, join(world.path, "elsewhere/key")]);
+      expect(JSON.parse(await saidBy(harness, `read ${say}`))).toEqual(["secret", "", "", "ENOENT", "ENOENT", ""]);
+      expect(await look(harness, { write: [join(cwd, "data/new")], read: [] })).toMatchObject({ written: [] });
+    }
+    expect(readFileSync(join(work, "data/blobs/ab"), "utf8")).toBe("secret");
+  });
+
   it("is paused, goes on, and is stopped; nothing of it is left", async () => {
     const runtime = runtimeWith();
     const { incarnation, harness, pid } = await started(runtime);
@@ -176,6 +198,15 @@ describe("confinement", () => {
     using nothing = new TemporaryFolder();
     expect(() => findPrograms(settings({}), nothing.path)).toThrow("install the package bubblewrap");
     expect(findPrograms(settings({ confine: false }), nothing.path)).toMatchObject({ bubblewrap: undefined });
+  });
+
+  it("is refused for a folder within what is hidden", () => {
+    using data = new TemporaryFolder("disk");
+    mkdirSync(join(data.path, "within"));
+    for (const cwd of [data.path, join(data.path, "within")]) {
+      expect(() => settings({ cwd, hidden: [data.path] })).toThrow("cwd: must not lie in what is hidden");
+      expect(settings({ cwd, hidden: [data.path], confine: false })).toMatchObject({ cwd });
+    }
   });
 
   it("is refused for the folder that holds everything", () => {

@@ -9,6 +9,7 @@
 
 import { lstatSync, readlinkSync } from "node:fs";
 import type { Programs } from "./command.ts";
+import { masksOf, type Bind, type Mask } from "./hidden.ts";
 import type { ProcessSettings } from "./options.ts";
 
 /** Where programs and libraries are. On most systems all but the first are links into it. */
@@ -23,11 +24,17 @@ export const INFO_FD = 3;
 
 /** The arguments of bubblewrap, up to the command. */
 export function confinedArguments(
-  { confinement = {}, cwd }: ProcessSettings,
+  { confinement = {}, cwd, hidden }: ProcessSettings,
   { command, realCommand }: Programs,
   socketFolder: string | undefined,
 ): readonly string[] {
   const { readOnly = [], writable = [], tmpBytesMax = TMP_BYTES_MAX } = confinement;
+  const binds: readonly (Bind & { readonly kind: "--bind" | "--ro-bind" })[] = [
+    { kind: "--ro-bind", ...seenAsIs(cwd) },
+    ...(isSystem(command) ? [] : [{ kind: "--ro-bind", source: realCommand, destination: command } as const]),
+    ...readOnly.map((path) => ({ kind: "--ro-bind", ...seenAsIs(path) }) as const),
+    ...writable.map((path) => ({ kind: "--bind", ...seenAsIs(path) }) as const),
+  ];
   const options: readonly (readonly string[])[] = [
     // The child is started in a session of its own already, and has no terminal. Its process group stays that of bubblewrap, so
     // that pausing the group pauses it.
@@ -35,15 +42,23 @@ export function confinedArguments(
     ...SYSTEM.map(systemFolder),
     ...CONFIGURATION.map((path) => ["--ro-bind-try", path, path]),
     ["--proc", "/proc", "--dev", "/dev", ...boundedMemory("/dev/shm", tmpBytesMax), ...boundedMemory("/tmp", tmpBytesMax)],
-    ["--ro-bind", cwd, cwd],
-    isSystem(command) ? [] : ["--ro-bind", realCommand, command],
-    ...readOnly.map((path) => ["--ro-bind", path, path]),
-    ...writable.map((path) => ["--bind", path, path]),
+    ...binds.map(({ kind, source, destination }) => [kind, source, destination]),
+    ...masksOf(hidden, [...SYSTEM.filter(isFolderOfItsOwn).map(seenAsIs), ...binds]).map(masked),
     socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder],
     // Both are memory without a bound. The devices in `/dev`, and what is mounted in either, stay as they are.
     ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"],
   ];
   return options.flat();
+}
+
+function seenAsIs(path: string): Bind {
+  return { source: path, destination: path };
+}
+
+/** Nothing is read from what is hidden, and nothing is kept of what is written to it. */
+function masked({ kind, path }: Mask): readonly string[] {
+  if (kind === "file") return ["--dev-bind", "/dev/null", path];
+  return [...boundedMemory(path, 4096), "--remount-ro", path];
 }
 
 function boundedMemory(path: string, bytesMax: number): readonly string[] {
@@ -54,6 +69,10 @@ function systemFolder(path: string): readonly string[] {
   const link = linkAt(path);
   if (link === undefined) return ["--ro-bind-try", path, path];
   return ["--symlink", link, path];
+}
+
+function isFolderOfItsOwn(path: string): boolean {
+  return linkAt(path) === undefined;
 }
 
 function linkAt(path: string): string | undefined {

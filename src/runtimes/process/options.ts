@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { invalidArgument } from "../../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log, type Random } from "../../base/ports.ts";
 import type { LineHarnessOptions, WireLimits } from "../../harness-wire/index.ts";
+import { isHidden } from "./hidden.ts";
 
 /** What a confined child may see of the host beside the system's programs and its working directory. */
 export interface Confinement {
@@ -34,6 +35,11 @@ export interface ProcessRuntimeOptions {
   readonly cpuSecondsMax?: number | undefined;
   /** Confines the child with bubblewrap; `true` for the bounds where nothing is said. Default: not confined. */
   readonly confine?: Confinement | boolean | undefined;
+  /**
+   * Files and folders that a confined child sees as empty although they lie where it sees: the host's data, its secrets. Looked up at each
+   * child's start; one that is missing then, or replaced later, is seen once it is there. Without confinement nothing is hidden.
+   */
+  readonly hidden?: readonly string[] | undefined;
   /** How long a child may take from its start until it answers. Default 30,000. */
   readonly startTimeoutMs?: number | undefined;
   /** How long a child that is told to stop may take. Default 2,000. */
@@ -55,6 +61,7 @@ export interface ProcessSettings extends ProcessRuntimeOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly line: "stdio" | "unix";
   readonly confinement: Confinement | undefined;
+  readonly hidden: readonly string[];
   readonly startTimeoutMs: number;
   readonly stopGraceMs: number;
   readonly stderrBytesMax: number;
@@ -71,6 +78,13 @@ export function processSettings(options: ProcessRuntimeOptions, hostEnv: Readonl
   }
   const cwd = resolve(options.cwd);
   if (confine !== false && cwd === "/") throw invalidArgument("cwd", "must be a folder that a confined child may read; / is everything");
+  const hidden = (options.hidden ?? []).map((path) => resolve(path));
+  if (confine !== false && isHidden(cwd, hidden)) {
+    throw invalidArgument(
+      "cwd",
+      "must not lie in what is hidden from a confined child, such as the host's data folder; give it another folder",
+    );
+  }
   checkWhole("memory_bytes_max", options.memoryBytesMax);
   checkWhole("cpu_seconds_max", options.cpuSecondsMax);
   return {
@@ -80,6 +94,7 @@ export function processSettings(options: ProcessRuntimeOptions, hostEnv: Readonl
     env: environmentOf(options, hostEnv),
     line: options.line ?? "stdio",
     confinement: confine === true ? {} : confine === false ? undefined : confine,
+    hidden,
     startTimeoutMs: options.startTimeoutMs ?? 30_000,
     stopGraceMs: options.stopGraceMs ?? 2_000,
     stderrBytesMax: options.stderrBytesMax ?? 16 * 1024,

@@ -78,6 +78,11 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
       await sink.output(error instanceof Error && "code" in error ? String(error.code) : "?");
     }
   },
+  /** `read <JSON of a list of files>` says what is in each, or why it cannot be read. */
+  read: async (rest, _start, sink) => {
+    const files = JSON.parse(rest) as string[];
+    await sink.output(JSON.stringify(files.map((file) => textOf(file))));
+  },
   /** `offspring` starts a process and says its id. */
   offspring: async (_rest, _start, sink) => {
     const child = spawn("/bin/sleep", ["600"], { stdio: "ignore" });
@@ -98,6 +103,14 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
 };
 
 let turns = 0;
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : "?";
+  }
+}
 
 function succeeds(attempt: () => unknown): boolean {
   try {
