@@ -3,12 +3,13 @@
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError, type Seq, type SessionUid } from "../../base/index.ts";
 import type { ExecInvocation, RunningTurn } from "../../controller/index.ts";
-import { ApprovalRefSchema, IdentityRefSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { ApprovalRefSchema, IdentityRefSchema, Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState, DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { SessionRow, SessionSeed } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
 import { emptySeed } from "../host.ts";
 import { violation } from "../invariants.ts";
+import type { SeenAppend } from "../invariants/ledger.ts";
 import { HARNESS_NAMES } from "./harness-shapes.ts";
 import type { SimHost } from "./sim-host.ts";
 import type { World } from "./world.ts";
@@ -210,14 +211,24 @@ export const suspend: Operation = (world, at = target(world)) => {
   void world.call("suspend", host, session, {}, async () => {
     const holds = world.rules.holder(session, world.time.clock.nowMs()) === host.id;
     const before = holds ? host.controller.running(session) : undefined;
+    const { appends } = world.ledger;
+    const from = appends.length;
     const row = await host.controller.suspend(session, undefined);
     world.shown.push(row);
-    if (before !== undefined && !world.settled.has(before)) {
+    // A turn that parks suspends its session itself, and is about to end then: that one is no other's doing.
+    const suspendedHere = appends.slice(from).some((seen) => seen.session === session && seen.host === host.id && isSuspension(seen));
+    if (before !== undefined && !world.settled.has(before) && suspendedHere) {
       world.ledger.found.push(violation("answers", { session, seq: before.startSeq }, "a session was suspended while a turn of it ran"));
     }
     return row.projection.computeState === ComputeState.COMPUTE_COLD ? "cold" : "overtaken";
   });
 };
+
+/** A suspension that was asked for and recorded. */
+function isSuspension({ answer, writer, events }: SeenAppend): boolean {
+  if (answer !== "appended" || writer.kind !== "claim") return false;
+  return events.some(({ body }) => body.case === "lifecycle" && body.value.kind === Lifecycle_Kind.LIFECYCLE_SUSPEND);
+}
 
 export const remove: Operation = (world, at = target(world)) => {
   if (at === undefined) return;
