@@ -187,6 +187,18 @@ describe("replaying a session as a check", () => {
     }
   });
 
+  it("takes a recorded number that is no error's for what it is told as by now", async () => {
+    const older = Object.assign(new HarnessFailure(9, "no model"), { grpcCode: 0 });
+    const { host, check } = setup(() => Promise.reject(older));
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    const failing = (code: number) => testHarness(() => Promise.reject(new HarnessFailure(code, "no model")));
+    expect((await check(session, failing(0)))[0]?.outcome.kind).toBe("same");
+    expect((await check(session, failing(9)))[0]?.outcome.kind).toBe("diverged");
+  });
+
   it("passes over turns without END, and refuses what its harness is missing for", async () => {
     let broken = true;
     const { host, check, journal, ports } = setup(async (_, sink) => {

@@ -12,7 +12,15 @@ import { executionIdOf, type ExecutionId, type Seq, type SessionUid } from "../b
 import type { Ports } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { endStateOf, type EndState, type JournalStore, type SessionRow } from "../journal/index.ts";
-import { HarnessFailure, type Harness, type HarnessCatalog, type ModelProvider, type Start, type ToolExecutor } from "../spi/index.ts";
+import {
+  failureStatusOf,
+  HarnessFailure,
+  type Harness,
+  type HarnessCatalog,
+  type ModelProvider,
+  type Start,
+  type ToolExecutor,
+} from "../spi/index.ts";
 import { DeltaHub } from "./deltas.ts";
 import { DivergenceError, type Divergence } from "./divergence.ts";
 import { recordable } from "./events.ts";
@@ -285,10 +293,10 @@ function judged(turn: RecordedTurn, tape: Tape, thrown: Thrown | undefined): Tur
   return isRecordedFailure(turn, thrown.error) ? same : endedOtherwise(turn, "the harness failed with another code or description");
 }
 
-/** A journal of another writer may name no error. */
+/** A journal of another writer, or of an older host, may name no error, or a number that is no error's. */
 function isRecordedFailure({ endError }: RecordedTurn, failure: HarnessFailure): boolean {
   if (endError === undefined) return true;
-  return endError.code === failure.grpcCode && endError.description === recordable(failure.message);
+  return failureStatusOf(endError.code) === failure.grpcCode && endError.description === recordable(failure.message);
 }
 
 function leftOver(tape: Tape): Divergence | undefined {

@@ -36,6 +36,7 @@ export function askedEffectOf(event: Event, executionId: ExecutionId): AskedEffe
     const { state, error } = body.value;
     if (state === "COMPLETED") return { kind: "completed" };
     if (state === "CANCELED") return { kind: "canceled" };
+    // The code may be any number, and is not there where the harness names no error: HarnessFailure makes an error's status of it.
     if (state === "FAILED") return { kind: "failed", grpcCode: error?.code ?? 0, description: error?.description ?? "" };
     throw brokenProtocol("END must say COMPLETED, FAILED or CANCELED");
   }

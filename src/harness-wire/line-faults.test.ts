@@ -92,6 +92,30 @@ describe("a peer of another protocol", () => {
   });
 });
 
+describe("an END FAILED", () => {
+  it.each([
+    [9, 9],
+    [16, 16],
+    [0, 2],
+    [-5, 2],
+    [17, 2],
+    [2_000_000_000, 2],
+  ])("with the code %i has failed with %i, and with the harness's own words", async (code, told) => {
+    const { outcome, run } = await against(() => undefined);
+    const error = { code, description: "no model" };
+    run.event({ kind: EventKind.EVENT_END, body: { case: "end", value: { state: "FAILED", error } } });
+    run.exchangeEnd();
+    expect(await outcome).toBe(`failed ${told} no model`);
+  });
+
+  it("without an error has failed with UNKNOWN", async () => {
+    const { outcome, run } = await against(() => undefined);
+    run.end("FAILED");
+    run.exchangeEnd();
+    expect(await outcome).toBe("failed 2 ");
+  });
+});
+
 describe("a cancel", () => {
   it.each([
     [new HoldfastError("cancelled", "turn: it was cancelled (USER)"), "USER"],

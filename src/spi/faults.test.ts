@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/index.ts";
-import { HarnessFailure, readableThrow } from "./faults.ts";
+import { failureStatusOf, HarnessFailure, readableThrow } from "./faults.ts";
 
 const hostile: readonly (readonly [string, unknown])[] = [
   ["a proxy whose every trap throws", new Proxy({}, { get: fail, getPrototypeOf: fail, has: fail, ownKeys: fail })],
@@ -36,5 +36,16 @@ describe("what a harness throws", () => {
     null,
   ])("is itself where it can be read: %s", (thrown) => {
     expect(readableThrow(thrown)).toBe(thrown);
+  });
+});
+
+describe("a harness's failure", () => {
+  it("has the status of an error, and UNKNOWN for every other number", () => {
+    const errors = Array.from({ length: 16 }, (_, index) => index + 1);
+    expect(errors.map((code) => new HarnessFailure(code, "x").grpcCode)).toEqual(errors);
+    for (const code of [0, -1, 17, 2 ** 31 - 1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(new HarnessFailure(code, "x")).toMatchObject({ grpcCode: 2, message: "x" });
+      expect(failureStatusOf(code)).toBe(2);
+    }
   });
 });

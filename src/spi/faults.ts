@@ -9,13 +9,22 @@ import type { ApprovalRef } from "./wire.ts";
  */
 export class HarnessFailure extends Error {
   override readonly name = "HarnessFailure";
-  /** A gRPC status code, as END's error carries it. */
+  /** A gRPC status code of an error, 1 to 16, as END's error carries it. */
   readonly grpcCode: number;
 
+  /** Any other number than those of errors becomes 2, UNKNOWN; the description stays. */
   constructor(grpcCode: number, description: string, options: { readonly cause?: unknown } = {}) {
     super(description, options);
-    this.grpcCode = grpcCode;
+    this.grpcCode = failureStatusOf(grpcCode);
   }
+}
+
+/**
+ * The gRPC status that a failure with `code` has: 2, UNKNOWN, for a number that is no error's, as gRPC itself takes it. A failed turn so
+ * never reads as OK, and a caller never meets a number that its library does not know.
+ */
+export function failureStatusOf(code: number): number {
+  return Number.isInteger(code) && code >= 1 && code <= 16 ? code : 2;
 }
 
 /** Unwinds a run whose tool call waits for a decision. It commits nothing; the journal holds the approval's state. */
