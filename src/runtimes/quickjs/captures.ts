@@ -57,6 +57,7 @@ export class Captures {
     const layers = isSame ? chain : await this.#store.put(head, chain, delta, this.#merge, options);
     [resident.chain, resident.capturedAt] = [layers, deliveries];
     this.#residents.captured(incarnation.sessionUid, layers);
+    if (!isSame) this.#residents.recovered(incarnation.sessionUid);
     return layers.at(-1)!;
   }
 }

@@ -61,6 +61,15 @@ describe("frames as JSON", () => {
     );
   });
 
+  it("hold numbers that JSON has no word for, both ways", () => {
+    const output = { a: Number.NaN, b: [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY], c: { $n: -0 }, d: "NaN" };
+    const sent: HarnessFrameInit = { exchange: 1, frame: { case: "event", value: { body: { case: "result", value: { output } } } } };
+    expect(harnessFrameBytes(guestText(sent), BOUNDS)).toEqual(toBinary(HarnessFrameSchema, create(HarnessFrameSchema, sent)));
+    const tool = { session: "s", frame: { case: "tool", value: { output } } } as const;
+    const told: HostFrameInit = { exchange: 1, frame: { case: "controller", value: tool } };
+    expect(guest.resolved(JSON.parse(hostFrameText(told)))).toEqual(create(HostFrameSchema, told));
+  });
+
   it("bytes come back as they were", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 50 }), (bytes) => {

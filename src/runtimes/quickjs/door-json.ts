@@ -1,6 +1,6 @@
 /**
  * Frames as JSON, as they pass the door of a VM. JSON has neither bytes nor 64-bit integers, so an object with one key stands for them:
- * `{"$n":"12"}` is the bigint 12, `{"$b":"aGk="}` the bytes in base64, and `{"$o":{…}}` an object that would otherwise look like one of the
+ * `{"$n":"12"}` is the bigint 12, `{"$n":"NaN"}` a number that JSON has no word for (NaN, both infinities, -0), `{"$b":"aGk="}` the bytes in base64, and `{"$o":{…}}` an object that would otherwise look like one of the
  * three. The guest's half is in `guest/door.ts`.
  *
  * Invariants:
@@ -87,8 +87,10 @@ function tagged(value: unknown): Json {
       if (Array.isArray(value)) return value.map(tagged);
       return taggedObject(value);
     }
-    case "string":
     case "number":
+      if (Number.isFinite(value) && !Object.is(value, -0)) return value;
+      return { $n: value === 0 ? "-0" : `${value}` };
+    case "string":
     case "boolean":
       return value;
     default:
@@ -117,11 +119,15 @@ function resolved(value: Json): Plain {
   const keys = Object.keys(value);
   if (!looksTagged(keys)) return resolvedObject(value);
   const inner = value[keys[0]!]!;
+  if (keys[0] === "$n" && typeof inner === "string" && WORDLESS.has(inner)) return Number(inner);
   if (keys[0] === "$n" && typeof inner === "string" && INTEGER.test(inner)) return BigInt(inner);
   if (keys[0] === "$b" && typeof inner === "string") return new Uint8Array(Buffer.from(inner, "base64"));
   if (keys[0] === "$o" && inner !== null && typeof inner === "object" && !Array.isArray(inner)) return resolvedObject(inner);
   throw new TypeError("an object that stands for a value does not hold one");
 }
+
+/** Numbers that JSON has no word for. */
+const WORDLESS: ReadonlySet<string> = new Set(["NaN", "Infinity", "-Infinity", "-0"]);
 
 /** 64 bits have at most 20 digits; a longer one would only cost time. */
 const INTEGER = /^-?\d{1,20}$/;

@@ -25,6 +25,8 @@ export interface GuestHostOptions {
   readonly slowSliceCpuMs: number;
   readonly hungAfterMs: number;
   readonly onConsole: ((session: SessionUid, text: string) => void) | undefined;
+  /** A session's guest went too far; `inTimer`: as a timer of it fired. */
+  readonly onFault: (session: SessionUid, inTimer: boolean) => void;
 }
 
 /** What a VM begins with. */
@@ -66,7 +68,7 @@ export class GuestHost {
   async start(session: SessionUid, beginning: Beginning): Promise<Sandbox> {
     const vm = ++this.#vms;
     const link = await this.#load(vm, beginning, this.#pool.laneOf(session));
-    const { limits, clock, digest, log, slowSliceCpuMs, onConsole } = this.#options;
+    const { limits, clock, digest, log, slowSliceCpuMs, onConsole, onFault } = this.#options;
     const sandbox = new Sandbox(vm, link, {
       sessionUid: session,
       limits,
@@ -75,6 +77,7 @@ export class GuestHost {
       log,
       slowSliceCpuMs,
       onSlow: () => this.#pool.slowDown(session),
+      onFault: (inTimer) => onFault(session, inTimer),
       onConsole: onConsole === undefined ? undefined : (text) => onConsole(session, text),
       nowMs: beginning.nowMs,
       timers: beginning.timers,

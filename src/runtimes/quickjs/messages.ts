@@ -28,8 +28,10 @@ export interface WorkerStart {
 /** What the guest asked of the host in one delivery, beside frames. */
 export interface TimerRequest {
   readonly id: number;
-  /** Milliseconds from now; undefined to give the timer up. */
+  /** Milliseconds from `nowMs`; undefined to give the timer up. */
   readonly afterMs: number | undefined;
+  /** The time that the guest saw as it asked. */
+  readonly nowMs: number;
 }
 
 /** A fault of one VM, or of one request. */
@@ -49,6 +51,8 @@ export interface Slice {
   readonly timers: readonly TimerRequest[];
   readonly console: readonly string[];
   readonly cpuMs: number;
+  /** How many of the timers have fired; the others have to be delivered again. */
+  readonly fired: number;
   /** Set when the VM is gone because of this delivery. */
   readonly fault?: Fault | undefined;
 }
@@ -57,8 +61,10 @@ export interface Slice {
 export interface Delivery {
   /** Texts for `__recv`, in order. */
   readonly texts: readonly string[];
-  /** The time that the guest sees from now on; undefined to leave it. */
-  readonly nowMs?: number | undefined;
+  /** The time that the guest sees from now on. */
+  readonly nowMs: number;
+  /** Timers to fire after the texts, in order, each with the time that the guest then sees at least. */
+  readonly timers: readonly { readonly id: number; readonly nowMs: number }[];
   /** Processor time that the turn has left. */
   readonly cpuLeftMs: number;
   /** What was posted before and is not taken yet. */

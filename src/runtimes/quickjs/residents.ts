@@ -2,6 +2,7 @@
 
 import { HoldfastError, type SessionUid } from "../../base/index.ts";
 import type { Harness, Incarnation } from "../../spi/index.ts";
+import type { WaitingTimer } from "./guest-timers.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { Layer } from "./snapshot-format.ts";
 import type { StoredBase } from "./snapshot-store.ts";
@@ -28,6 +29,7 @@ const SESSIONS_MAX = 10_000;
 export class Residents {
   readonly #byId = new Map<string, Resident>();
   readonly #newest = new Map<SessionUid, readonly Layer[]>();
+  readonly #struck = new Map<SessionUid, { readonly lostDueMs: number }>();
 
   add(resident: Resident): void {
     this.#byId.set(resident.incarnation.id, resident);
@@ -63,6 +65,29 @@ export class Residents {
   /** The newest capture that this process knows of a session. */
   newestOf(session: SessionUid): readonly Layer[] | undefined {
     return this.#newest.get(session);
+  }
+
+  /**
+   * The session's guest went too far. Where a timer did it, or where it is not the first time since the last capture, the timers that had
+   * fallen due by then do not come back: whichever of them led to it would do so again, in every turn to come.
+   */
+  struck(session: SessionUid, { inTimer, nowMs }: { readonly inTimer: boolean; readonly nowMs: number }): void {
+    const before = this.#struck.get(session);
+    this.#struck.delete(session);
+    this.#struck.set(session, { lostDueMs: inTimer || before !== undefined ? nowMs : Number.NEGATIVE_INFINITY });
+    const [oldest] = this.#struck.keys();
+    if (this.#struck.size > SESSIONS_MAX && oldest !== undefined) this.#struck.delete(oldest);
+  }
+
+  /** The session's memory was captured after whatever it did before. */
+  recovered(session: SessionUid): void {
+    this.#struck.delete(session);
+  }
+
+  /** The timers of a capture that come back, of those sessions whose memory it is. */
+  timersLeft(sessions: readonly SessionUid[], timers: readonly WaitingTimer[]): readonly WaitingTimer[] {
+    const lostDueMs = Math.max(...sessions.map((session) => this.#struck.get(session)?.lostDueMs ?? Number.NEGATIVE_INFINITY));
+    return timers.filter(({ dueMs }) => dueMs > lostDueMs);
   }
 
   forget(session: SessionUid): void {

@@ -40,6 +40,7 @@ export async function createQuickJsRuntime(options: QuickJsRuntimeOptions): Prom
   const limits = quickJsLimits(options.limits);
   const engine = await loadEngine(ports.digest);
   const store = new SnapshotStore(options.blobs, { wasm: engine.sha256, script: ports.digest.sha256Hex(script) });
+  const residents = new Residents();
   const host = new GuestHost({
     engine,
     script,
@@ -52,11 +53,20 @@ export async function createQuickJsRuntime(options: QuickJsRuntimeOptions): Prom
     slowSliceCpuMs: options.slowSliceCpuMs ?? 20,
     hungAfterMs: options.hungAfterMs ?? 10_000,
     onConsole: options.onConsole,
+    onFault: (session, inTimer) => residents.struck(session, { inTimer, nowMs: ports.clock.nowMs() }),
   });
-  return new QuickJsRuntime(options, limits, store, host);
+  return new QuickJsRuntime(options, { limits, store, host, residents });
 }
 
 const CAPABILITIES = create(RuntimeCapabilitiesSchema, { memorySnapshot: true });
+
+/** What the runtime is put together of. */
+interface Parts {
+  readonly limits: QuickJsLimits;
+  readonly store: SnapshotStore;
+  readonly host: GuestHost;
+  readonly residents: Residents;
+}
 
 class QuickJsRuntime implements Runtime {
   readonly name = "quickjs";
@@ -64,16 +74,17 @@ class QuickJsRuntime implements Runtime {
   readonly #limits: QuickJsLimits;
   readonly #store: SnapshotStore;
   readonly #host: GuestHost;
-  readonly #residents = new Residents();
+  readonly #residents: Residents;
   readonly #captures: Captures;
   #isClosed = false;
 
-  constructor(options: QuickJsRuntimeOptions, limits: QuickJsLimits, store: SnapshotStore, host: GuestHost) {
+  constructor(options: QuickJsRuntimeOptions, { limits, store, host, residents }: Parts) {
     this.#options = options;
     this.#limits = limits;
     this.#store = store;
     this.#host = host;
-    this.#captures = new Captures(store, this.#residents, (deltas, memoryBytes) => host.merge(deltas, memoryBytes));
+    this.#residents = residents;
+    this.#captures = new Captures(store, residents, (deltas, memoryBytes) => host.merge(deltas, memoryBytes));
   }
 
   capabilities(): RuntimeCapabilities {
@@ -89,7 +100,6 @@ class QuickJsRuntime implements Runtime {
     this.#refuseClosed(signal);
     const resident = this.#residents.living(incarnation.id);
     resident.isPaused = false;
-    resident.sandbox.timers.resume();
     return this.#harnessOf(resident);
   }
 
@@ -97,8 +107,12 @@ class QuickJsRuntime implements Runtime {
     this.#refuseClosed(signal);
     const session = sessionUidOf(`describe-${newUuid(this.#options.ports)}`);
     const resident = await this.#begin(session, FENCE_NONE, await this.#host.fresh(), signal);
+    const { sandbox } = resident;
     try {
-      return await this.#harnessOf(resident).describe({ signal });
+      return await sandbox.inTurn(() => {
+        sandbox.timers.wake();
+        return this.#harnessOf(resident).describe({ signal });
+      });
     } finally {
       await this.#end(resident);
     }
@@ -115,7 +129,6 @@ class QuickJsRuntime implements Runtime {
     refuseInTurn(resident);
     await resident.sandbox.rest();
     resident.isPaused = true;
-    resident.sandbox.timers.pause();
     return create(SnapshotRefSchema, { local: localReference(resident), memory: true });
   }
 
@@ -201,7 +214,8 @@ class QuickJsRuntime implements Runtime {
 
   async #resumed(capture: StoredCapture, options: IncarnationOptions, isOwn: boolean): Promise<Incarnation> {
     const { head, base, deltas, chain } = capture;
-    const { memoryBytes, timers, nowMs } = head;
+    const { memoryBytes, nowMs } = head;
+    const timers = this.#residents.timersLeft([options.sessionUid, sessionUidOf(head.session)], head.timers);
     const beginning = { base, memoryBytes, deltas, isKept: isOwn, timers, nowMs };
     const resident = await this.#begin(options.sessionUid, options.fence, beginning, options.signal);
     if (isOwn) {
@@ -223,7 +237,6 @@ class QuickJsRuntime implements Runtime {
     this.#residents.remove(resident.incarnation.id);
     resident.incarnation = { ...resident.incarnation, id: newUuid(this.#options.ports), fence };
     resident.isPaused = false;
-    resident.sandbox.timers.resume();
     this.#residents.add(resident);
     return resident.incarnation;
   }
@@ -248,6 +261,13 @@ class QuickJsRuntime implements Runtime {
     await resident.sandbox.drop(new HoldfastError("unavailable", "sandbox: it was stopped"));
   }
 
+  /** The line was closed: by whoever ended the sandbox, or since the guest broke a rule of the wire. */
+  async #closed(resident: Resident): Promise<void> {
+    const { sandbox, incarnation } = resident;
+    if (!sandbox.isGone) this.#residents.struck(incarnation.sessionUid, { inTimer: false, nowMs: this.#options.ports.clock.nowMs() });
+    await this.#end(resident);
+  }
+
   /** The harness in a VM; one for its lifetime. */
   #harnessOf(resident: Resident): Harness {
     resident.harness ??= this.#harness(resident);
@@ -257,18 +277,19 @@ class QuickJsRuntime implements Runtime {
   #harness(resident: Resident): Harness {
     const { frameChars } = this.#limits;
     const { ports, log } = this.#options;
+    const { sandbox } = resident;
     const line = createLineHarness({
-      line: resident.sandbox.line(() => this.#end(resident)),
+      line: sandbox.line(() => this.#closed(resident)),
       clock: ports.clock,
       limits: { frameBytesMax: frameChars },
       log,
     });
     return {
-      describe: (options) => line.describe(options),
+      describe: (options) => sandbox.inCall(() => line.describe(options)),
       run: async (start, sink, options) => {
         resident.turns++;
         try {
-          await line.run(start, sink, options);
+          await sandbox.inTurn(() => line.run(start, sink, options));
         } finally {
           resident.turns--;
         }

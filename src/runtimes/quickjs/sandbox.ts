@@ -5,6 +5,7 @@
  * - One delivery is under way at a time; others wait in order.
  * - A guest that exceeded a bound is gone for good: its line breaks with a failure that says which bound, and everything later is UNAVAILABLE.
  * - A capture is taken when no turn runs and every delivery before it is done.
+ * - Outside of a turn the guest sleeps: it is told of frames of the host and of nothing else, so what waits for it comes to an end.
  */
 
 import { ERROR_CODES, HoldfastError, type Clock, type Digest, type Log, type SessionUid } from "../../base/index.ts";
@@ -19,6 +20,12 @@ import type { QuickJsLimits } from "./limits.ts";
 import type { Fault, Slice, WorkerAnswers } from "./messages.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
+/** The status of what a guest did not catch: it has no code of its own. */
+const GRPC_UNKNOWN = 2;
+
+/** What the host's part of a delivery costs a turn beside the guest's own processor time. */
+const DELIVERY_CPU_MS = 0.1;
+
 /** What a sandbox is made of. */
 export interface SandboxOptions {
   readonly sessionUid: SessionUid;
@@ -29,6 +36,8 @@ export interface SandboxOptions {
   /** A slice of at least so much processor time makes the session slow. */
   readonly slowSliceCpuMs: number;
   readonly onSlow: () => void;
+  /** The guest went too far. `inTimer`: as a timer of it fired. */
+  readonly onFault: (inTimer: boolean) => void;
   /** What the guest printed. */
   readonly onConsole: ((text: string) => void) | undefined;
   /** The time that the guest sees until its first turn. */
@@ -45,9 +54,9 @@ export type Capture = WorkerAnswers["capture"] & {
 };
 
 interface Waiting {
+  readonly kind: "texts" | "turn" | "timers" | "nothing";
   readonly texts: string[];
   readonly nowMs: number | undefined;
-  readonly isTurn: boolean;
   readonly done: (() => void)[];
 }
 
@@ -63,6 +72,9 @@ export class Sandbox {
   readonly #options: SandboxOptions;
   #waiting: Waiting[] = [];
   #isBusy = false;
+  /** Turns that run, and other calls of the guest. */
+  #turns = 0;
+  #calls = 0;
   #turnCpuMs = 0;
   #taken = { frames: 0, chars: 0 };
   #gone: Error | undefined;
@@ -75,7 +87,7 @@ export class Sandbox {
     this.#options = options;
     this.#nowMs = options.nowMs;
     this.frames = new FrameQueue((chars) => this.#onTaken(chars));
-    this.timers = new GuestTimers(options.clock, (timer) => this.#onTimer(timer));
+    this.timers = new GuestTimers(options.clock, () => this.#onTimersDue());
     for (const timer of options.timers) this.timers.add(timer);
     link.lost.set(vm, (fault) => this.lose(fault));
     const seed = seedOf(options.sessionUid, "", options.digest);
@@ -88,6 +100,27 @@ export class Sandbox {
 
   get nowMs(): number {
     return this.#nowMs;
+  }
+
+  /** A turn runs for as long as `work` does. Timers fire in it, once its start is delivered. */
+  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    this.#turns++;
+    try {
+      return await this.inCall(work);
+    } finally {
+      if (--this.#turns === 0) this.timers.sleep();
+    }
+  }
+
+  /** The guest is asked something for as long as `work` lasts, and may answer at length. */
+  async inCall<T>(work: () => Promise<T>): Promise<T> {
+    this.#calls++;
+    this.#tellTaken();
+    try {
+      return await work();
+    } finally {
+      this.#calls--;
+    }
   }
 
   /** The host's end of the line through the door. */
@@ -141,7 +174,7 @@ export class Sandbox {
       const { session = "", executionId = "" } = body.value;
       const seed = seedOf(session, executionId, digest);
       const nowMs = startOfExecution(executionId) ?? this.#options.clock.nowMs();
-      return this.#enqueue([textOf({ kind: "turn", seed }), text], { nowMs, isTurn: true });
+      return this.#enqueue([textOf({ kind: "turn", seed }), text], { kind: "turn", nowMs });
     }
     return this.#enqueue([text], {});
   }
@@ -151,26 +184,37 @@ export class Sandbox {
     return textOf({ kind: "open", frames, chars, frameChars });
   }
 
-  #onTimer({ id, guestDueMs }: WaitingTimer): void {
-    void this.#enqueue([textOf({ kind: "timer", id })], { nowMs: Math.max(this.#nowMs, guestDueMs) });
-  }
-
-  /** The consumer took a frame; the guest is told from time to time, not each time. */
-  #onTaken(chars: number): void {
-    this.#taken = { frames: this.#taken.frames + 1, chars: this.#taken.chars + chars };
-    const { framesOutstanding, frameCharsOutstanding } = this.#options.limits;
-    if (this.#taken.frames * 4 < framesOutstanding && this.#taken.chars * 4 < frameCharsOutstanding) return;
-    const { frames, chars: all } = this.#taken;
-    this.#taken = { frames: 0, chars: 0 };
-    void this.#enqueue([textOf({ kind: "taken", frames, chars: all })], {});
-  }
-
-  #enqueueDone(resolve: () => void): void {
-    this.#waiting.push({ texts: [], nowMs: undefined, isTurn: false, done: [resolve] });
+  /** They are delivered after what waits already, all together. Which they are is seen then. */
+  #onTimersDue(): void {
+    if (this.#gone !== undefined || this.#waiting.some(({ kind }) => kind === "timers")) return;
+    this.#waiting.push({ kind: "timers", texts: [], nowMs: undefined, done: [] });
     void this.#work();
   }
 
-  #enqueue(texts: readonly string[], { nowMs, isTurn = false }: { readonly nowMs?: number; readonly isTurn?: boolean }): Promise<void> {
+  /** The consumer took a frame; the guest is told from time to time, not each time, and not while it sleeps. */
+  #onTaken(chars: number): void {
+    this.#taken = { frames: this.#taken.frames + 1, chars: this.#taken.chars + chars };
+    const { framesOutstanding, frameCharsOutstanding } = this.#options.limits;
+    if (this.#calls === 0 || (this.#taken.frames * 4 < framesOutstanding && this.#taken.chars * 4 < frameCharsOutstanding)) return;
+    this.#tellTaken();
+  }
+
+  #tellTaken(): void {
+    const { frames, chars } = this.#taken;
+    if (frames === 0) return;
+    this.#taken = { frames: 0, chars: 0 };
+    void this.#enqueue([textOf({ kind: "taken", frames, chars })], {});
+  }
+
+  #enqueueDone(resolve: () => void): void {
+    this.#waiting.push({ kind: "nothing", texts: [], nowMs: undefined, done: [resolve] });
+    void this.#work();
+  }
+
+  #enqueue(
+    texts: readonly string[],
+    { kind = "texts", nowMs }: { readonly kind?: "texts" | "turn"; readonly nowMs?: number },
+  ): Promise<void> {
     if (this.#gone !== undefined) return Promise.resolve();
     return new Promise((resolve) => {
       // What waits together goes together, unless the guest's time changes in between.
@@ -178,7 +222,7 @@ export class Sandbox {
       if (last !== undefined && nowMs === undefined && last.texts.length > 0) {
         last.texts.push(...texts);
         last.done.push(resolve);
-      } else this.#waiting.push({ texts: [...texts], nowMs, isTurn, done: [resolve] });
+      } else this.#waiting.push({ kind, texts: [...texts], nowMs, done: [resolve] });
       void this.#work();
     });
   }
@@ -190,7 +234,8 @@ export class Sandbox {
       // One tick for whoever sends several frames at once.
       await Promise.resolve();
       for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-        if (next.texts.length > 0) await this.#deliver(next);
+        if (next.kind === "timers") await this.#fireTimers();
+        else if (next.texts.length > 0) await this.#deliver(next);
         for (const resolve of next.done) resolve();
       }
     } finally {
@@ -198,22 +243,45 @@ export class Sandbox {
     }
   }
 
-  async #deliver({ texts, nowMs, isTurn }: Waiting): Promise<void> {
+  async #deliver({ kind, texts, nowMs }: Waiting): Promise<void> {
     if (this.#gone !== undefined) return;
-    const { limits } = this.#options;
-    if (isTurn) {
+    if (kind === "turn") {
       this.#turnCpuMs = 0;
       await this.#relocated();
     }
     if (nowMs !== undefined) this.#nowMs = nowMs;
+    await this.#handOver(texts, []);
+    // What fell due before the turn fires in it. The turn may be over by now.
+    if (kind === "turn" && this.#turns > 0) this.timers.wake();
+  }
+
+  async #fireTimers(): Promise<void> {
+    if (this.#gone !== undefined) return;
+    const due = this.timers.takeDue();
+    if (due.length === 0) return;
+    const slice = await this.#handOver([], due);
+    if (slice === undefined) return;
+    this.#nowMs = due.slice(0, slice.fired).reduce((latest, { guestDueMs }) => Math.max(latest, guestDueMs), this.#nowMs);
+    // There were many, or slow ones. The others wait for what came from the host meanwhile, or for the next turn.
+    const cleared = new Set(slice.timers.flatMap(({ id, afterMs }) => (afterMs === undefined ? [id] : [])));
+    for (const timer of due.slice(slice.fired)) if (!cleared.has(timer.id)) this.timers.add(timer);
+  }
+
+  /** What the guest did with it; undefined where that was its end. */
+  async #handOver(texts: readonly string[], due: readonly WaitingTimer[]): Promise<Slice | undefined> {
+    if (this.#gone !== undefined) return undefined;
     this.deliveries++;
-    const cpuLeftMs = limits.turnCpuMs - this.#turnCpuMs;
+    const cpuLeftMs = this.#options.limits.turnCpuMs - this.#turnCpuMs;
     const outstanding = { frames: this.frames.frames, chars: this.frames.chars };
-    const delivery = { texts, nowMs: this.#nowMs, cpuLeftMs, outstanding };
+    const timers = due.map(({ id, guestDueMs }) => ({ id, nowMs: guestDueMs }));
+    const delivery = { texts, nowMs: this.#nowMs, timers, cpuLeftMs, outstanding };
     try {
-      this.#take(await this.link.call({ kind: "deliver", vm: this.vm, delivery }));
+      const slice = await this.link.call({ kind: "deliver", vm: this.vm, delivery });
+      this.#take(slice, due.length > 0);
+      return this.isGone ? undefined : slice;
     } catch (error) {
       this.lose(error instanceof Error ? error : new HoldfastError("internal", "the sandbox failed", { cause: error }));
+      return undefined;
     }
   }
 
@@ -225,31 +293,35 @@ export class Sandbox {
     }
   }
 
-  #take(slice: Slice): void {
+  #take(slice: Slice, inTimer: boolean): void {
     if (this.#gone !== undefined) return;
     const { limits, onConsole, onSlow, slowSliceCpuMs } = this.#options;
-    this.#turnCpuMs += slice.cpuMs;
+    this.#turnCpuMs += slice.cpuMs + DELIVERY_CPU_MS;
     for (const [index, bytes] of slice.frames.entries()) this.frames.push(bytes, slice.frameChars[index]!);
-    for (const { id, afterMs } of slice.timers) {
+    for (const { id, afterMs, nowMs } of slice.timers) {
       if (afterMs === undefined) this.timers.clear(id);
-      else this.timers.set(id, afterMs, this.#nowMs);
+      else this.timers.set(id, afterMs, nowMs);
     }
     for (const text of slice.console) onConsole?.(text);
     if (slice.cpuMs >= slowSliceCpuMs) onSlow();
-    if (slice.fault !== undefined) this.#fail(slice.fault);
+    if (slice.fault !== undefined) this.#fail(slice.fault, inTimer);
     else if (this.timers.size > limits.timers) {
       const message = `the harness set more than ${limits.timers} timers`;
-      this.#fail({ code: "resource_exhausted", message, detail: "" });
+      this.#fail({ code: "resource_exhausted", message, detail: "" }, inTimer);
       void this.link.call({ kind: "drop", vm: this.vm }).catch(() => undefined);
     }
   }
 
   /** The guest went too far: its turn has failed, and doing it again would end the same way. */
-  #fail(fault: Fault): void {
-    const { sessionUid, log } = this.#options;
+  #fail(fault: Fault, inTimer: boolean): void {
+    const { sessionUid, log, onFault } = this.#options;
     log.log("warn", "a guest of the quickjs runtime was ended", { session: sessionUid, code: fault.code, why: fault.message });
     const cause = new HoldfastError(fault.code, fault.message, { details: { detail: fault.detail } });
-    this.lose(new HarnessFailure(ERROR_CODES[fault.code].grpc, fault.message, { cause }));
+    // That is the machine's doing, not the guest's.
+    if (fault.code === "unavailable") return this.lose(cause);
+    onFault(inTimer);
+    const grpcCode = fault.code === "internal" ? GRPC_UNKNOWN : ERROR_CODES[fault.code].grpc;
+    this.lose(new HarnessFailure(grpcCode, fault.message, { cause }));
   }
 }
 

@@ -4,16 +4,20 @@
  * Invariants:
  * - Between calls of this class no guest frame is on the stack, so a capture is always of a VM at rest.
  * - A guest that exceeds a bound, or leaves the engine by an exception that it cannot catch, is gone: the VM is never entered again.
+ * - What a timer or a job of the guest does not catch is printed to its console, and the VM goes on, as an event loop does.
+ * - The engine is never in a VM for long, whether it looks at its interrupt handler or not.
  */
 
-import { QuickJS, type QuickJSOptions } from "quickjs-wasi";
+import { JSException, QuickJS, type JSValueHandle, type QuickJSOptions } from "quickjs-wasi";
 import { HoldfastError } from "../../base/index.ts";
+import type { DoorMessage } from "./guest/door.ts";
+import { ranInTime } from "./hung-engine.ts";
 import type { QuickJsLimits } from "./limits.ts";
 import { applyDeltas, deltaOf, PAGE_BYTES, pageOf, type DeltaWriter } from "./memory-delta.ts";
 import type { Delivery, EngineState, Fault, Slice } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { StoredPages } from "./stored-pages.ts";
-import { cpuMs, faultOf } from "./worker-faults.ts";
+import { cpuMs, faultOf, MEMORY_FAULT } from "./worker-faults.ts";
 
 /** The time at the boot: none yet. A script that looks at the clock while it loads sees the epoch, everywhere. */
 export const BOOT_MS = 0;
@@ -21,8 +25,23 @@ export const BOOT_MS = 0;
 /** A larger heap is left to the engine's own pace: going over it takes 0.4 ms for each MiB. */
 const COLLECTED_BYTES_MAX = 16 * 2 ** 20;
 
+/** Timers that are due together are fired until so much processor time has passed; the others wait, so that neighbours have their turn. */
+const FIRING_CPU_MS = 20;
+
 /** The name under which guests hold the host's function. */
 const HOST_POST = "holdfast.post";
+
+const OVER_TIME: Fault = {
+  code: "resource_exhausted",
+  message: "the harness used more processor time than it may at once or in a turn",
+  detail: "interrupted",
+};
+
+const STARVED: Fault = {
+  code: "unavailable",
+  message: "harness: its sandbox was given too little processor time and was ended; the turn is interrupted and can be resumed",
+  detail: "the machine is overloaded",
+};
 
 /** A memory that VMs begin with, unpacked once for all of them. */
 export interface Base {
@@ -139,21 +158,30 @@ export class GuestVm {
     for (const number of applyDeltas(before, [unstored])) this.#stored.set(number, pageOf(before, number));
   }
 
-  /** Hands texts to the guest and lets it work until it waits again. */
-  deliver(delivery: Delivery): Slice {
+  /** Hands texts and timers to the guest and lets it work until it waits again. */
+  deliver({ texts, nowMs, timers, cpuLeftMs, outstanding }: Delivery): Slice {
     const vm = this.#vm;
-    if (delivery.nowMs !== undefined) this.nowMs = delivery.nowMs;
-    this.#outbox.open(delivery.outstanding);
+    this.nowMs = nowMs;
+    this.#outbox.open(outstanding);
     const startMs = cpuMs();
-    const fault = this.#enter(Math.min(this.#limits.sliceCpuMs, delivery.cpuLeftMs), () => {
+    let fired = 0;
+    const fault = this.#enter(Math.min(this.#limits.sliceCpuMs, cpuLeftMs), () => {
       using receive = vm.global.getProp("__recv");
-      for (const text of delivery.texts) {
+      for (const text of texts) {
         using argument = vm.newString(text);
         vm.callFunction(receive, vm.undefined, argument).dispose();
-        vm.executePendingJobs();
+        this.#runJobs();
+      }
+      for (const timer of timers) {
+        const usedMs = cpuMs() - startMs;
+        if (fired > 0 && usedMs >= FIRING_CPU_MS) break;
+        this.#deadlineCpuMs = startMs + Math.min(usedMs + this.#limits.sliceCpuMs, cpuLeftMs);
+        this.nowMs = Math.max(this.nowMs, timer.nowMs);
+        fired++;
+        this.#fire(receive, timer.id);
       }
     });
-    return { ...this.#outbox.taken(), cpuMs: cpuMs() - startMs, fault };
+    return { ...this.#outbox.taken(), cpuMs: cpuMs() - startMs, fired, fault };
   }
 
   /** Lets the memory go. */
@@ -161,11 +189,40 @@ export class GuestVm {
     this.#vm.dispose();
   }
 
-  /** Runs `work` in the guest under a bound; what stops it for good is the answer. */
-  #enter(cpuLeftMs: number, work: () => void): Fault | undefined {
-    this.#deadlineCpuMs = cpuMs() + cpuLeftMs;
+  #fire(receive: JSValueHandle, id: number): void {
+    this.#orPrint(() => {
+      using argument = this.#vm.newString(JSON.stringify({ kind: "timer", id } satisfies DoorMessage));
+      this.#vm.callFunction(receive, this.#vm.undefined, argument).dispose();
+    });
+    this.#runJobs();
+  }
+
+  /** Runs what the guest's promises wait with, until nothing does. */
+  #runJobs(): void {
+    while (!this.#orPrint(() => this.#vm.executePendingJobs())) if (this.#isOver()) throw new Error("interrupted");
+  }
+
+  /** Whether `work` ended without an exception. One that costs no more than itself is printed to the guest's console. */
+  #orPrint(work: () => void): boolean {
     try {
       work();
+      return true;
+    } catch (error) {
+      const fault = faultOf(error);
+      const isFatal = this.#fault !== undefined || fault.message === MEMORY_FAULT;
+      if (error instanceof JSException) error.handle.dispose();
+      if (isFatal) throw error;
+      this.#outbox.print(`Uncaught ${fault.detail}`);
+      return false;
+    }
+  }
+
+  /** Runs `work` in the guest under a bound; what stops it for good is the answer. */
+  #enter(cpuLeftMs: number, work: () => void): Fault | undefined {
+    const startMs = cpuMs();
+    this.#deadlineCpuMs = startMs + cpuLeftMs;
+    try {
+      if (!ranInTime(work, cpuLeftMs)) this.#fault ??= cpuMs() - startMs < cpuLeftMs ? STARVED : OVER_TIME;
     } catch (error) {
       // An exception that the guest did not catch is bad enough: what it was doing is half done.
       this.#fault ??= faultOf(error);
@@ -208,19 +265,18 @@ export class GuestVm {
   #isOver(): boolean {
     if (this.#fault !== undefined) return true;
     if (cpuMs() < this.#deadlineCpuMs) return false;
-    const message = "the harness used more processor time than it may at once or in a turn";
-    this.#fault = { code: "resource_exhausted", message, detail: "interrupted" };
+    this.#fault = OVER_TIME;
     return true;
   }
 
   /** The host's one function. It never throws into the guest; a guest that goes too far is stopped at the next instruction. */
   #hostPost() {
-    const { undefined: nothing } = this.#vm;
+    const { undefined: nothing, true: refused } = this.#vm;
     return (...handles: readonly { readonly isString: boolean; toString(): string }[]) => {
       const [word, text] = handles;
       if (this.#fault === undefined && word?.isString === true && text?.isString === true) {
         try {
-          this.#outbox.post(word.toString(), text.toString());
+          if (!this.#outbox.post(word.toString(), text.toString(), this.nowMs)) return refused;
         } catch (error) {
           this.#fault = faultOf(error);
         }

@@ -19,13 +19,18 @@ export type DoorMessage =
 /** What the door asks of the host: the first word of what it posts. */
 export type DoorWord = "frame" | "timer" | "clear" | "console";
 
+/** The host's one function. True where it refused a frame that is none of the wire's. */
+export type HostPost = (word: DoorWord, text: string) => boolean | undefined;
+
 /** What the parts of the prelude share. */
 export interface Door {
   /** Sends one word and its text to the host. */
-  readonly post: (word: DoorWord, text: string) => void;
+  readonly post: HostPost;
   /** Who hears which kind of message. */
   readonly on: { [Kind in DoorMessage["kind"]]?: (message: Extract<DoorMessage, { readonly kind: Kind }>) => void };
   readonly codec: DoorCodec;
+  /** Prints what a task of the guest threw: its loop goes on. */
+  readonly uncaught: (thrown: unknown) => void;
 }
 
 /** How values pass as text. */
@@ -45,6 +50,7 @@ export function makeCodec(): DoorCodec {
   const { isArray } = Array;
   const Bytes = Uint8Array;
   const toBigInt = BigInt;
+  const toNumber = Number;
   const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const VALUES = new Bytes(128);
   for (let digit = 0; digit < 64; digit++) VALUES[DIGITS.charCodeAt(digit)] = digit;
@@ -81,11 +87,15 @@ export function makeCodec(): DoorCodec {
     if (name === "__proto__") defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
     else object[name] = value;
   };
+  const isInteger = (text: string): boolean => text !== "-0" && text[text.length - 1]! <= "9";
+  // JSON has no word for the others.
+  const isPlainNumber = (value: number): boolean => value - value === 0 && (value !== 0 || 1 / value > 0);
   const isTag = (names: readonly string[]): boolean => {
     return names.length === 1 && (names[0] === "$n" || names[0] === "$b" || names[0] === "$o");
   };
   const tagged = (value: unknown): unknown => {
     if (typeof value === "bigint") return { $n: `${value}` };
+    if (typeof value === "number") return isPlainNumber(value) ? value : { $n: value === 0 ? "-0" : `${value}` };
     if (value === null || typeof value !== "object") return value;
     if (value instanceof Bytes) return { $b: toBase64(value) };
     if (isArray(value)) return value.map(tagged);
@@ -102,7 +112,7 @@ export function makeCodec(): DoorCodec {
     const names = keys(from);
     if (!isPlain && isTag(names)) {
       const inner = from[names[0]!];
-      if (names[0] === "$n") return toBigInt(inner as string);
+      if (names[0] === "$n") return isInteger(inner as string) ? toBigInt(inner as string) : toNumber(inner);
       return names[0] === "$b" ? fromBase64(inner as string) : resolved(inner, true);
     }
     for (const name of names) from[name] = resolved(from[name], false);
@@ -112,52 +122,69 @@ export function makeCodec(): DoorCodec {
 }
 
 /** Opens the door. `hostPost` is the host's one function. */
-export function openDoor(global: GuestGlobal, hostPost: (word: DoorWord, text: string) => void, codec: DoorCodec): Door {
+export function openDoor(global: GuestGlobal, hostPost: HostPost, codec: DoorCodec): Door {
   const { parse, stringify } = JSON;
   const { defineProperty } = Object;
   const { tagged, resolved } = codec;
   const NewPromise = Promise;
   const TooLarge = RangeError;
+  const NoFrame = TypeError;
+  const Thrown = Error;
+  const asText = String;
 
   // A sender waits while as much is under way as may be; the host counts it too.
   let most = { frames: 0, chars: 0, frameChars: 0 };
   let sent = { frames: 0, chars: 0 };
   const waiting: { readonly chars: number; readonly go: () => void }[] = [];
   const isRoomFor = (chars: number): boolean => sent.frames === 0 || (sent.frames < most.frames && sent.chars + chars <= most.chars);
-  const count = (chars: number): void => {
+  const post = (frame: string): void => {
+    if (hostPost("frame", frame) === true) throw new NoFrame("this is no frame of the harness wire");
     sent.frames++;
-    sent.chars += chars;
+    sent.chars += frame.length;
   };
   const wake = (): void => {
     while (waiting.length > 0 && isRoomFor(waiting[0]!.chars)) {
-      const { chars, go } = waiting.shift()!;
-      count(chars);
-      go();
+      waiting.shift()!.go();
     }
   };
   const shown = {
     receive: undefined as ((frame: unknown) => void) | undefined,
-    /** Sends a frame of the harness wire: a plain object. Throws a RangeError at once, and sends nothing, for one that is too large. */
+    /**
+     * Sends a frame of the harness wire: a plain object. Throws at once, and sends nothing, for one that is too large (RangeError) or that is
+     * no frame (TypeError); it rejects where others wait before it.
+     */
     send: (frame: unknown): Promise<void> => {
       const text = stringify(tagged(frame));
       if (text.length > most.frameChars) throw new TooLarge(`a frame may have at most ${most.frameChars} characters as JSON`);
       if (waiting.length === 0 && isRoomFor(text.length)) {
-        count(text.length);
-        hostPost("frame", text);
+        post(text);
         return NewPromise.resolve();
       }
-      return new NewPromise<void>((resolve) => {
+      return new NewPromise<void>((resolve, reject) => {
         waiting.push({
           chars: text.length,
           go: () => {
-            hostPost("frame", text);
-            resolve();
+            try {
+              post(text);
+              resolve();
+            } catch (error) {
+              reject(error);
+            }
           },
         });
       });
     },
   };
-  const door: Door = { post: hostPost, on: {}, codec };
+  const uncaught = (thrown: unknown): void => {
+    let words = "something that cannot be printed";
+    try {
+      words = thrown instanceof Thrown ? `${thrown}\n${thrown.stack ?? ""}` : asText(thrown);
+    } catch {
+      // What is thrown may throw when it is read.
+    }
+    hostPost("console", `Uncaught ${words}`);
+  };
+  const door: Door = { post: hostPost, on: {}, codec, uncaught };
   door.on.frame = ({ frame }) => shown.receive?.(resolved(frame));
   door.on.taken = ({ frames, chars }) => {
     sent = { frames: sent.frames - frames, chars: sent.chars - chars };

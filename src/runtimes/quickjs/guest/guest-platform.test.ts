@@ -14,7 +14,12 @@ const { random } = Math;
 beforeEach(() => {
   posted = [];
   global = {};
-  door = { post: (word, text) => posted.push([word, text]), on: {}, codec: makeCodec() };
+  door = {
+    post: (word, text) => void posted.push([word, text]),
+    on: {},
+    codec: makeCodec(),
+    uncaught: (thrown) => posted.push(["console", `Uncaught ${String(thrown)}`]),
+  };
 });
 afterEach(() => {
   Math.random = random;
@@ -187,11 +192,19 @@ describe("timers of a guest", () => {
     expect(posted).toEqual([
       ["timer", `${given} 5`],
       ["clear", `${given}`],
-      ["timer", `${repeated} 1`],
-      ["timer", `${repeated} 1`],
-      ["timer", `${repeated} 1`],
+      ["timer", `${repeated} 0`],
+      ["timer", `${repeated} 0`],
+      ["timer", `${repeated} 0`],
     ]);
     expect(() => set("code" as never, 1)).toThrow(TypeError);
+  });
+
+  it("throw to the console alone", () => {
+    const id = installed<(run: () => void) => number>("setTimeout")(() => {
+      throw new Error("late");
+    });
+    fire(id);
+    expect(posted.at(-1)).toEqual(["console", "Uncaught Error: late"]);
   });
 });
 
@@ -234,7 +247,7 @@ describe("the rest of a guest's platform", () => {
   });
 
   it("clones what can be cloned", () => {
-    installCloning(global);
+    installCloning(global, door);
     const clone = installed<typeof structuredClone>("structuredClone");
     const value = {
       list: [1, new Date(5), /x/g],

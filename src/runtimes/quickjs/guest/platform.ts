@@ -49,10 +49,10 @@ export function installTimers(global: GuestGlobal, door: Door): void {
   type Task = { readonly run: () => void; readonly everyMs: number | undefined };
   const tasks = new Map<number, Task>();
   let last = 0;
-  const post = (id: number, ms: number): void => door.post("timer", `${id} ${ms}`);
+  const post = (id: number, ms: number): void => void door.post("timer", `${id} ${ms}`);
   const add = (run: unknown, ms: unknown, args: readonly unknown[], isRepeated: boolean): number => {
     if (typeof run !== "function") throw new TypeError("the first argument must be a function");
-    const delayMs = Math.min(Math.max(Math.trunc(Number(ms)) || 0, isRepeated ? 1 : 0), 2147483647);
+    const delayMs = Math.min(Math.max(Math.trunc(Number(ms)) || 0, 0), 2147483647);
     const id = ++last;
     tasks.set(id, {
       run: () => void (run as (...given: readonly unknown[]) => unknown)(...args),
@@ -69,7 +69,11 @@ export function installTimers(global: GuestGlobal, door: Door): void {
     if (task === undefined) return;
     if (task.everyMs === undefined) tasks.delete(id);
     else post(id, task.everyMs);
-    task.run();
+    try {
+      task.run();
+    } catch (thrown) {
+      door.uncaught(thrown);
+    }
   };
   global["setTimeout"] = (run: unknown, ms?: unknown, ...args: unknown[]) => add(run, ms, args, false);
   global["setInterval"] = (run: unknown, ms?: unknown, ...args: unknown[]) => add(run, ms, args, true);
@@ -88,7 +92,7 @@ export function installConsole(global: GuestGlobal, door: Door): void {
       return Object.prototype.toString.call(value);
     }
   };
-  const say = (...values: unknown[]): void => door.post("console", values.map(show).join(" "));
+  const say = (...values: unknown[]): void => void door.post("console", values.map(show).join(" "));
   global["console"] = { log: say, info: say, debug: say, warn: say, error: say, trace: say };
 }
 
@@ -115,8 +119,8 @@ export function installBase64(global: GuestGlobal, door: Door): void {
   };
 }
 
-/** `structuredClone`, of plain data, dates, maps, sets, errors and bytes; `queueMicrotask` where the engine has none. */
-export function installCloning(global: GuestGlobal): void {
+/** `structuredClone`, of plain data, dates, maps, sets, errors and bytes; `queueMicrotask`. */
+export function installCloning(global: GuestGlobal, door: Door): void {
   const clone = (value: unknown, seen: Map<object, unknown>): unknown => {
     if (typeof value === "function" || typeof value === "symbol") throw new TypeError("a function or symbol cannot be cloned");
     if (value === null || typeof value !== "object") return value;
@@ -153,5 +157,6 @@ export function installCloning(global: GuestGlobal): void {
     return copy;
   };
   global["structuredClone"] = (value: unknown) => clone(value, new Map());
-  global["queueMicrotask"] ??= (task: () => void) => void Promise.resolve().then(task);
+  const settled = Promise.resolve();
+  global["queueMicrotask"] = (task: () => void) => void settled.then(task).catch((thrown: unknown) => door.uncaught(thrown));
 }
