@@ -12,6 +12,7 @@ import {
   gatedCall,
   parkedSession,
   resumed,
+  testHarness,
   type TestTools,
   toolCall,
   ToolWorld,
@@ -70,12 +71,26 @@ describe("a parked turn", () => {
     expect(undecided.startSeq).toBe(5);
     expect(await undecided.outcome).toEqual({ kind: "parked", ref: asked, lastSeq: 4 });
     await decide(host, session, asked, true);
-    expect(await refusal(host.begin(session, ["more"]))).toBe("failed_precondition");
+    await expect(host.begin(session, ["more"])).rejects.toMatchObject({
+      code: "failed_precondition",
+      message: expect.stringContaining("it is decided already; resume, or cancel the turn") as string,
+    });
     expect(await refusal(host.begin(session, [], { expectedLastSeq: 4 as never }))).toBe("aborted");
     const turn = await host.begin(session, []);
     expect([turn.executionId, turn.startSeq]).toEqual([asked.executionId, 6]);
     expect(await turn.outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
     expect(world.tools.ran).toEqual(["p1"]);
+  });
+
+  it("whose harness is of another version says which they are, and that a cancel is left", async () => {
+    const world = newWorld(payer);
+    await using host = world.host();
+    const { session, ref: asked } = await parkedSession(host);
+    await decide(host, session, asked, true);
+    await using newer = world.host({ harnesses: { test: testHarness(payer, { version: "2" }) }, hostId: "newer" });
+    await expect(resumed(newer, session)).rejects.toThrow(/\(recorded 1, served 2\); serve that version and resume, or cancel the turn$/);
+    await newer.controller.cancel({ session, executionId: asked.executionId, reason: "USER" });
+    expect((await host.story(session)).at(-1)).toBe("END CANCELED");
   });
 
   it("is cancelled in one append: denial, receipt, CANCEL and END", async () => {

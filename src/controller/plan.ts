@@ -66,12 +66,14 @@ function overLimit(field: string, message: string): HoldfastError {
 
 function checkState(row: SessionRow, invocation: ExecInvocation): void {
   if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw deletedError();
-  if (ownApprovals(row).length > 0 && invocation.inputs.length > 0) {
-    throw new HoldfastError(
-      "failed_precondition",
-      "session: an approval call of it has no receipt yet; decide it and resume, or cancel the turn, before giving it new inputs",
-    );
-  }
+  const approvals = ownApprovals(row);
+  if (approvals.length === 0 || invocation.inputs.length === 0) return;
+  const isDecided = approvals.every(({ decision }) => decision !== undefined);
+  const whatToDo = isDecided ? "it is decided already; resume" : "decide it and resume";
+  throw new HoldfastError(
+    "failed_precondition",
+    `session: an approval call of it has no receipt yet; ${whatToDo}, or cancel the turn, before giving it new inputs`,
+  );
 }
 
 function resolveHarness(harnesses: HarnessCatalog, seed: SessionSeed, invocation: ExecInvocation, exists: boolean): HarnessEntry {

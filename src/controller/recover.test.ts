@@ -151,7 +151,11 @@ describe("resuming an interrupted turn", () => {
     await using gone = new TestHost({ journal: world.journal, ports: world.ports, harnesses: {} });
     await expect(gone.controller.resume(session, undefined)).rejects.toMatchObject({ code: "failed_precondition" });
     await using newer = world.newHost("second", world.journal, testHarness(busy.run, { version: "2" }));
-    await expect(newer.controller.resume(session, undefined)).rejects.toThrow(/version/);
+    await expect(newer.controller.resume(session, undefined)).rejects.toThrow(
+      "(recorded 1, served 2); serve that version and resume, or cancel the turn or start a new one",
+    );
+    await using odd = world.newHost("third", world.journal, testHarness(busy.run, { version: "see /etc/hosts" }));
+    await expect(odd.controller.resume(session, undefined)).rejects.toThrow("(recorded 1, served one of another form)");
   });
 
   it("replays a model call that failed for good as the same error, without asking again", async () => {

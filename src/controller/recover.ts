@@ -17,6 +17,8 @@ import { INBOX_TOOL, Mediation, type HarnessCatalog, type HarnessDescriptor, typ
 import type { ExecInvocation } from "./contract.ts";
 import { readTurn, type RecordedTurn, repeatedStartError, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
 import { isMintedAfter } from "./minted-id.ts";
+import { ownApprovals } from "./open-approvals.ts";
+import { safeName } from "./safe-name.ts";
 
 /** An interrupted turn that can go on. */
 export interface RecoveryPlan {
@@ -100,12 +102,22 @@ async function recordedHarness(
   const descriptor = await harness.describe();
   const recordedVersion = turn.start?.harnessVersion ?? "";
   if (recordedVersion !== "" && recordedVersion !== descriptor.version) {
+    const versions = `(recorded ${versionWord(recordedVersion)}, served ${versionWord(descriptor.version)})`;
     throw new HoldfastError(
       "failed_precondition",
-      "harness: its version is not the one that the turn was recorded with; serve that version, or start a new turn",
+      `harness: its version is not the one that the turn was recorded with ${versions}; serve that version and resume, ${otherWay(row)}`,
     );
   }
   return { harness, descriptor };
+}
+
+function versionWord(version: string): string {
+  return version === "" ? "none" : (safeName(version) ?? "one of another form");
+}
+
+/** What is left where a turn cannot go on: one that waits for a receipt takes no new inputs before it was cancelled. */
+function otherWay(row: SessionRow): string {
+  return ownApprovals(row).length > 0 ? "or cancel the turn" : "or cancel the turn or start a new one";
 }
 
 /** Records that are looked at in one step back. */
@@ -154,9 +166,15 @@ function refuseUnservedTools(turn: RecordedTurn, tools: ToolExecutor | undefined
     if (call.tool === INBOX_TOOL || tools?.find(call.tool) !== undefined) continue;
     throw new HoldfastError(
       "failed_precondition",
-      `session: the tool of its call at seq ${seq} is not served by this host; start the host with it`,
+      `session: the tool of its call at seq ${seq}${named(call.tool)} is not served by this host; start the host with it`,
     );
   }
+}
+
+/** A tool's name after a word for it, where a message may hold it. */
+function named(tool: string): string {
+  const name = safeName(tool);
+  return name === undefined ? "" : ` (${name})`;
 }
 
 /** A writer without markers may have been anywhere in its model call, so one without a completion is not made again. */

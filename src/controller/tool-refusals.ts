@@ -34,7 +34,7 @@ export function refuseUnfit(
     if (isReplay) return undefined;
     throw new HoldfastError("failed_precondition", "tool: this host has no tool executor, so it runs no mediated tools");
   }
-  if (executor.find(call.tool) === undefined) throw unservedTool();
+  if (executor.find(call.tool) === undefined) throw unservedTool(call.tool);
   const fault = executor.check(call);
   if (fault !== undefined && unfit !== "answer") throw invalidArgument("args", fault);
   return fault;

@@ -19,7 +19,7 @@ import { unservedTool } from "./tool-step.ts";
 /** What the executor makes of a call. Never rejects: a failure of the executor's own is EXECUTOR_ERROR. */
 export async function executed(executor: ToolExecutor | undefined, call: ToolCall, run: ToolRun): Promise<ToolResult> {
   try {
-    if (executor === undefined) throw unservedTool();
+    if (executor === undefined) throw unservedTool(call.tool);
     return await executor.execute(clone(ToolCallSchema, call), run);
   } catch (error) {
     return executorFailure(call.id, error instanceof HoldfastError ? error.message : "the host's executor failed");

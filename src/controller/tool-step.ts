@@ -23,6 +23,7 @@ import {
 } from "../spi/index.ts";
 import type { HostTools } from "./host-tools.ts";
 import type { RecordedApproval } from "./recorded-turn.ts";
+import { safeName } from "./safe-name.ts";
 
 /** What is to happen with a call. */
 export type ToolStep =
@@ -91,7 +92,7 @@ function unknownStep(call: ToolCall, approval: ApprovalSeqs | undefined): ToolSt
 
 function isIdempotent({ tool }: ToolCall, { executor }: HostTools): boolean {
   const found = executor?.find(tool);
-  if (found === undefined) throw unservedTool();
+  if (found === undefined) throw unservedTool(tool);
   return found.idempotent;
 }
 
@@ -158,6 +159,8 @@ export function seqsOf(requestSeq: number, decisionSeq: number): ApprovalSeqs {
 }
 
 /** What a call gets whose tool is not here. */
-export function unservedTool(): HoldfastError {
-  return new HoldfastError("failed_precondition", "tool: no tool of this host has this name; start the host with it");
+export function unservedTool(tool: string): HoldfastError {
+  const name = safeName(tool);
+  const what = name === undefined ? "this name" : `the name ${name}`;
+  return new HoldfastError("failed_precondition", `tool: no tool of this host has ${what}; start the host with it`);
 }

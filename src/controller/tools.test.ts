@@ -59,6 +59,7 @@ describe("a mediated tool call", () => {
         await refused(toolCall("read", "", { idempotencyKey: "k" }));
         await refused(toolCall("read", "a", { idempotencyKey: "" }));
         await refused(toolCall("nothing", "a"));
+        await refused(toolCall("no such/tool", "a"));
         await refused(toolCall("picky", "a", { args: { n: "x" } }));
         await sink.toolCall(toolCall("read", "a"));
         await refused(toolCall("read", "a", { idempotencyKey: "other" }));
@@ -83,6 +84,7 @@ describe("a mediated tool call", () => {
       ["invalid_argument", "mediation"],
       ["invalid_argument", "id"],
       ["invalid_argument", "idempotency_key"],
+      ["failed_precondition", "tool: no tool of this host has the name nothing; start the host with it"],
       ["failed_precondition", "tool: no tool of this host has this name; start the host with it"],
       ["invalid_argument", "args"],
       ["invalid_argument", "id"],

@@ -42,6 +42,29 @@ describe("a harness over a line", () => {
     expect(await remote.describe()).toMatchObject({ id: "far", version: "1", capabilities: { forkSafe: true } });
   });
 
+  it("tells of its line's end as news only where something was under way on it", async () => {
+    const told: string[] = [];
+    const begun = Promise.withResolvers<void>();
+    const open = () =>
+      createLineHarness({
+        line: memoryLineTo(
+          testHarness(async () => {
+            begun.resolve();
+            await new Promise(() => undefined);
+          }),
+        ).host,
+        clock: systemClock,
+        log: { log: (level, message) => void told.push(`${level} ${message}`) },
+      });
+    await open()[Symbol.asyncDispose]();
+    const busy = open();
+    const turn = busy.run(startOf(), createRecordingSink(), { signal: never }).catch(() => undefined);
+    await begun.promise;
+    await busy[Symbol.asyncDispose]();
+    await turn;
+    expect(told).toEqual(["debug a line to a harness is closed", "info a line to a harness is closed"]);
+  });
+
   it("gets the start and acts through the sink", async () => {
     const seen: Start[] = [];
     await using remote = over(

@@ -213,7 +213,9 @@ class WireHarness implements LineHarness {
   #close(fault: Error): void {
     if (this.#fault !== undefined) return;
     this.#fault = fault;
-    this.#log.log("info", "a line to a harness is closed", { reason: fault.message, exchanges: this.#exchanges.size });
+    // A line that nothing was under way on has mostly been closed on purpose.
+    const level = this.#exchanges.size === 0 ? "debug" : "info";
+    this.#log.log(level, "a line to a harness is closed", { reason: fault.message, exchanges: this.#exchanges.size });
     this.#hello.reject(fault);
     for (const exchange of this.#exchanges.values()) exchange.fail(fault);
     this.#closed.resolve(fault);
