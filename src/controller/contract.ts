@@ -17,6 +17,7 @@ import type {
   ToolExecutor,
 } from "../spi/index.ts";
 import type { Approval } from "./approve.ts";
+import type { BudgetConfig } from "./budgets.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { IdlePolicy } from "./idle.ts";
 import type { ControllerLimits } from "./limits.ts";
@@ -32,6 +33,8 @@ export interface ControllerOptions {
   readonly tools?: ToolExecutor | undefined;
   /** What the host says of tool calls itself: the first rule that matches. Default: nothing. */
   readonly policies?: readonly PolicyRule[] | undefined;
+  /** How much may be spent. Default: anything. */
+  readonly budgets?: BudgetConfig | undefined;
   readonly ports: Ports;
   readonly log: Log;
   /** This process's name in leases; new at every start. */

@@ -26,7 +26,7 @@ import type {
   WatchRequest,
 } from "./contract.ts";
 import { DeltaHub } from "./deltas.ts";
-import { executionStartEvent, inputEvent, resumeEvent, type EventStamp } from "./events.ts";
+import { resumeEvent } from "./events.ts";
 import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
 import { steerable } from "./inbox.ts";
@@ -43,9 +43,10 @@ import { settleCall, type Settlement } from "./settle-call.ts";
 import { noTurnError, steerTurn } from "./steer.ts";
 import { Tape } from "./tape.ts";
 import { RACE_ATTEMPTS_MAX, rowOf, type TransitionContext, Transitions } from "./transitions.ts";
+import { Budgets, type Meter } from "./budgets.ts";
 import { computeToRestore, isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
-import type { TurnContext } from "./turn-start.ts";
+import { startEvents, type TurnContext } from "./turn-start.ts";
 import { Turn } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
@@ -62,6 +63,7 @@ class HostController implements Controller {
   readonly #idle: IdleSessions;
   readonly #context: TransitionContext;
   readonly #offers: ToolOffers;
+  readonly #budgets: Budgets | undefined;
   /** Starts of turns that are not durable yet. */
   readonly #starting = new Set<Promise<Turn>>();
   #closing = false;
@@ -86,6 +88,7 @@ class HostController implements Controller {
       tokens: options.tokens,
     };
     this.#offers = new ToolOffers(options.tools, ports.digest);
+    this.#budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#context = { journal, harnesses, running: this.#running, hostId, clock: ports.clock };
     this.#transitions = new Transitions(this.#context);
@@ -281,8 +284,22 @@ class HostController implements Controller {
     }
   }
 
-  /** The one append that makes a turn durable: its lease, its start and its inputs; RESUME before them on a cold session. */
+  /** A turn that does not come to be spends nothing. */
   async #start(session: SessionUid, plan: TurnPlan): Promise<Turn> {
+    const opened: Meter[] = [];
+    try {
+      return await this.#startMetered(session, plan, opened);
+    } catch (error) {
+      for (const meter of opened) meter.close(undefined);
+      throw error;
+    }
+  }
+
+  /**
+   * The one append that makes a turn durable: its lease, its start and its inputs; RESUME before them on a cold session. Refused where a
+   * budget is used up.
+   */
+  async #startMetered(session: SessionUid, plan: TurnPlan, opened: Meter[]): Promise<Turn> {
     const { journal, hostId, ports } = this.#options;
     const executionId = newExecutionId(ports);
     const offer = this.#offers.offer(session);
@@ -290,6 +307,8 @@ class HostController implements Controller {
     for (let attempt = 1; ; attempt++) {
       const row = await rowOf(journal, session);
       if (ownApprovals(row).length > 0) throw approvalOpenError();
+      if (this.#budgets !== undefined && opened.length === 0) opened.push(await this.#budgets.open(row, { isNew: true }));
+      const [meter] = opened;
       const resume = isCold(row) ? [resumeEvent(ports.clock, plan.invocation.caller)] : [];
       const outcome = await journal.append({
         session,
@@ -305,8 +324,9 @@ class HostController implements Controller {
       const position = { session, fence, lastSeq: projection.lastSeq };
       const compute = computeToRestore(row);
       offer?.started(startSeq);
+      meter?.spend({ turns: 1 });
       const tape = Tape.empty();
-      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tools: offer?.tools, tape });
+      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tools: offer?.tools, meter, tape });
     }
   }
 
@@ -314,7 +334,10 @@ class HostController implements Controller {
   async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
     const { turn, executionId, invocation, harness, descriptor } = plan;
     const tools = await readOfferedTools(this.#options.journal, row.seed.uid, turn.startSeq);
-    const outcome = await this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
+    const meter = await this.#budgets?.open(row, { isNew: false });
+    const claimed = this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
+    claimed.catch(() => meter?.close(undefined));
+    const outcome = await claimed;
     return new Turn(this.#turnContext, {
       executionId,
       recordedId: turn.executionId === "" ? "" : undefined,
@@ -326,6 +349,7 @@ class HostController implements Controller {
       startSeq: turn.startSeq,
       tools,
       position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
+      meter,
       tape: new Tape({ effects: turn.effects, atEnd: "live", lastSeq: turn.lastSeq }),
     });
   }
@@ -360,16 +384,6 @@ async function wakeOrRelease(journal: JournalStore, row: SessionRow, entry: Harn
 
 function isCold(row: SessionRow): boolean {
   return row.projection.computeState === ComputeState.COMPUTE_COLD;
-}
-
-/** The events of a turn's start; `offered` is kept beside the first one. */
-function startEvents(stamp: EventStamp, plan: TurnPlan, offered: Uint8Array | undefined): readonly NewEvent[] {
-  const { invocation, harness, descriptor, seed } = plan;
-  const start = { invocation, harness: harness.name, harnessVersion: descriptor.version };
-  return [
-    { ...executionStartEvent(stamp, start, seed.identity), aside: offered },
-    ...invocation.inputs.map((message) => inputEvent(stamp, message, invocation.caller)),
-  ];
 }
 
 function approvalOpenError(): HoldfastError {

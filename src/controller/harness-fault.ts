@@ -1,10 +1,14 @@
 /** What a harness's throw means to its turn. */
 
 import { ERROR_CODES, HoldfastError } from "../base/errors.ts";
-import type { LogFields } from "../base/ports.ts";
+import type { Log, LogFields } from "../base/ports.ts";
 
-/** What the log is told of a throw: its name and where it was thrown. */
-export function thrownFields(error: unknown): LogFields {
+/** Logs a throw. A harness's own words may hold anything, so the log gets the error's name and where it was thrown, not its message. */
+export function logThrow(log: Log, error: unknown, fields: LogFields): void {
+  log.log("warn", "a harness threw; its turn is interrupted", { ...fields, ...thrownFields(error) });
+}
+
+function thrownFields(error: unknown): LogFields {
   const thrown = error instanceof Error ? error : undefined;
   return { error: thrown?.name ?? typeof error, at: thrown === undefined ? undefined : firstFrame(thrown) };
 }
@@ -28,3 +32,6 @@ export function harnessFault(error: unknown): HoldfastError {
   if (error instanceof HoldfastError && Object.hasOwn(ERROR_CODES, error.code)) return error;
   return new HoldfastError("internal", "harness: it threw; the turn is interrupted and can be resumed", { cause: error });
 }
+
+/** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
+export class TurnLimitError extends HoldfastError {}

@@ -2,6 +2,7 @@
 
 export * from "./contract.ts";
 export * from "./limits.ts";
+export { SPAWNED_BY_ANNOTATION, type BudgetConfig, type BudgetLimits } from "./budgets.ts";
 export type { Approval } from "./approve.ts";
 export {
   ApprovalSweeps,

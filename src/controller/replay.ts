@@ -29,6 +29,7 @@ import { HostTools } from "./host-tools.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 import { readOfferedTools } from "./offered-tools.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
+import { isBudgetFault } from "./budgets.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { type Pen, TurnSink } from "./sink.ts";
 import { Rehearsal } from "./rehearsal.ts";
@@ -173,7 +174,7 @@ async function replayTurn(
     effects: turn.effects,
     atEnd: turn.end === "COMPLETED" ? "diverge" : "stop",
     lastSeq: turn.lastSeq,
-    onPlayed: () => (turn.end === "CANCELED" ? queueMicrotask(cancel) : undefined),
+    onPlayed: () => (isStopped(turn) ? queueMicrotask(cancel) : undefined),
   });
   const onAbort = (): void => gate.shut(new HoldfastError("cancelled", "replay: it was cancelled"));
   request.signal?.addEventListener("abort", onAbort, { once: true });
@@ -184,7 +185,7 @@ async function replayTurn(
   });
   try {
     const running = runAgain(context, request, turn, { harness, tape, gate, cache });
-    if (turn.end === "CANCELED" && tape.played) cancel();
+    if (isStopped(turn) && tape.played) cancel();
     const thrown = await Promise.race([running, stopped]);
     gate.shut(turnOverError());
     request.signal?.throwIfAborted();
@@ -260,6 +261,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     principal: request.row.seed.identity,
     earlyServing: false,
     admit: () => undefined,
+    meter: undefined,
   });
 }
 
@@ -285,12 +287,17 @@ function judged(turn: RecordedTurn, tape: Tape, thrown: Thrown | undefined): Tur
   if (tape.stopped) return same;
   const left = leftOver(tape);
   if (left !== undefined) return { kind: "diverged", divergence: left };
-  if (turn.end === "CANCELED") return same;
+  if (isStopped(turn)) return same;
   if (thrown === undefined) return turn.end === "FAILED" ? endedOtherwise(turn, "the harness completed; FAILED is recorded") : same;
   if (!(thrown.error instanceof HarnessFailure) || turn.end !== "FAILED") {
     return endedOtherwise(turn, `the harness threw; ${turn.end ?? "no END"} is recorded`);
   }
   return isRecordedFailure(turn, thrown.error) ? same : endedOtherwise(turn, "the harness failed with another code or description");
+}
+
+/** Whether the turn was stopped from outside, wherever its harness was: it was cancelled, or a budget was used up. */
+function isStopped({ end, endError }: RecordedTurn): boolean {
+  return end === "CANCELED" || (end === "FAILED" && endError !== undefined && isBudgetFault(endError));
 }
 
 /** A journal of another writer, or of an older host, may name no error, or a number that is no error's. */

@@ -37,6 +37,7 @@ import {
   type ToolResult,
   type Usage,
 } from "../spi/index.ts";
+import type { Meter } from "./budgets.ts";
 import type { DeltaHub } from "./deltas.ts";
 import {
   baselineEvent,
@@ -55,6 +56,7 @@ import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import { tokensOf, type Spending } from "./spent.ts";
 import type { Tape } from "./tape.ts";
 import { ToolCalls } from "./tool-calls.ts";
 
@@ -98,8 +100,10 @@ export interface SinkContext {
   readonly principal: IdentityRef | undefined;
   /** Results may be served while their commit is under way: the harness acts through the host only. */
   readonly earlyServing: boolean;
-  /** Throws when the turn has no room for `count` more records. */
-  readonly admit: (count: number) => void;
+  /** Throws when the turn has no room for `count` more records, or when a budget has none for `next`; undefined spends nothing. */
+  readonly admit: (count: number, next?: Partial<Spending>) => void;
+  /** Absent where nobody counts. */
+  readonly meter: Meter | undefined;
 }
 
 /** A completion, and the record that it becomes. */
@@ -115,6 +119,8 @@ export class TurnSink implements EventSink {
   readonly #tools: ToolCalls;
   #recordedFault: HoldfastError | undefined;
   #unanswered: boolean;
+  /** The next usage is that of a completion, which was counted when it came. */
+  #isCounted = false;
 
   constructor(context: SinkContext) {
     this.#context = context;
@@ -176,8 +182,11 @@ export class TurnSink implements EventSink {
       this.#enter(options);
       const event = usageEvent(this.#stamp, usage, this.#context.principal);
       const { body } = event.event;
+      const isCounted = this.#isCounted;
+      this.#isCounted = false;
       if (body.case === "usage" && this.#context.tape.usage(body.value)) return;
       await this.#issue(event);
+      if (!isCounted) this.#context.meter?.spend({ tokens: tokensOf(usage) });
     });
   }
 
@@ -230,6 +239,7 @@ export class TurnSink implements EventSink {
       return this.#serve(recorded.result);
     }
     if (recorded === undefined) await this.#intend(request, hash);
+    else this.#context.admit(1, {});
     return this.#perform(request, options);
   }
 
@@ -240,6 +250,7 @@ export class TurnSink implements EventSink {
       this.#recordedFault = new HoldfastError(code, result.error.description);
       throw this.#recordedFault;
     }
+    this.#isCounted = true;
     const usage = this.#context.tape.usageAhead() ?? create(UsageSchema);
     const message = clone(MessageSchema, result.message);
     this.#context.origins.note(message, this.#context.journal.session, result.seq);
@@ -248,7 +259,7 @@ export class TurnSink implements EventSink {
 
   async #intend(request: ModelRequest, hash: string): Promise<void> {
     const { journal, gate, principal, admit, sketcher } = this.#context;
-    admit(2);
+    admit(2, {});
     const call = { request, inputHash: hash, id: this.#newCallId() };
     const aside = sketcher?.sketch(journal.session, nextSeqOf(journal), request);
     this.#unanswered = true;
@@ -257,6 +268,7 @@ export class TurnSink implements EventSink {
   }
 
   async #perform(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
+    this.#isCounted = false;
     const { message, usage, output } = await this.#complete(request, options);
     const { journal, origins } = this.#context;
     origins.note(message, journal.session, nextSeqOf(journal));
@@ -312,7 +324,12 @@ export class TurnSink implements EventSink {
   /** What can be recorded of a completion. Throws where no record can hold it. */
   #completion(chunk: Extract<ModelChunk, { kind: "completed" }>): Completion {
     const message = wellFormedMessage(chunk.response.message);
-    const output = { ...outputEvent(this.#stamp, message, this.#context.principal), aside: encodedFacts(chunk.facts) };
+    const output = {
+      ...outputEvent(this.#stamp, message, this.#context.principal),
+      aside: encodedFacts(chunk.facts, chunk.response.usage),
+    };
+    this.#isCounted = true;
+    this.#context.meter?.spendCompletion(tokensOf(chunk.response.usage), chunk.facts.costNanoDollars);
     refuseOversize("model", output);
     return { message, usage: chunk.response.usage, output };
   }
@@ -339,12 +356,14 @@ function nextSeqOf(journal: Pen): Seq {
   return (journal.issuedSeq + 1) as Seq;
 }
 
-function encodedFacts(facts: ModelFacts): Uint8Array {
+function encodedFacts(facts: ModelFacts, { inputTokens, outputTokens }: Usage): Uint8Array {
   const { stopReason = "", attempts = 0, model = "", provider = "" } = facts;
   const message = create(ModelFactsSchema, { stopReason, attempts, model, provider });
   if (facts.cachedInputTokens !== undefined) message.cachedInputTokens = BigInt(facts.cachedInputTokens);
   if (facts.cacheWriteTokens !== undefined) message.cacheWriteTokens = BigInt(facts.cacheWriteTokens);
   if (facts.latencyMs !== undefined) message.latencyMs = BigInt(Math.max(0, Math.round(facts.latencyMs)));
+  message.inputTokens = inputTokens;
+  message.outputTokens = outputTokens;
   if (facts.costNanoDollars !== undefined) message.costNanoDollars = BigInt(facts.costNanoDollars);
   return toBinary(ModelFactsSchema, message);
 }

@@ -20,6 +20,7 @@ import { ApprovalRefSchema, ToolResultSchema } from "../gen/agentsessions/v1/com
 import type { ReceiptState } from "../journal/index.ts";
 import {
   ApprovalParkedError,
+  INBOX_TOOL,
   Mediation,
   type ApprovalRef,
   type ApprovalSeqs,
@@ -237,7 +238,9 @@ export class ToolCalls {
     const { journal, gate, admit, tape } = this.#context;
     gate.pass();
     tape.pass();
-    admit(count * CALL_RECORDS_MAX);
+    admit(count * CALL_RECORDS_MAX, {
+      toolCalls: begun.filter((each) => isActing(each) && each.recorded === undefined && each.call.tool !== INBOX_TOOL).length,
+    });
     const page = new AppendPage(journal.issuedSeq);
     const acting = begun.map((each) => (isActing(each) ? this.#intend(each, page) : each));
     const answered = acting.filter(({ step }) => step.kind === "answer");

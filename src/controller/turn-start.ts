@@ -2,10 +2,12 @@
 
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
-import type { JournalStore, SessionSeed } from "../journal/index.ts";
+import type { JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
 import type { ComputeRef, HarnessDescriptor, HarnessEntry, ModelCatalog, TokenIssuer, ToolDefinition, ToolExecutor } from "../spi/index.ts";
-import type { ExecInvocation } from "./contract.ts";
+import type { ExecInvocation, TurnPlan } from "./contract.ts";
+import type { Meter } from "./budgets.ts";
 import type { DeltaHub } from "./deltas.ts";
+import { executionStartEvent, inputEvent, type EventStamp } from "./events.ts";
 import type { HistoryCache } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { PolicyRule } from "./policy.ts";
@@ -50,6 +52,18 @@ export interface TurnStart {
   readonly position: TurnPosition;
   /** The host's tools as they are kept beside its start. */
   readonly tools: readonly ToolDefinition[] | undefined;
+  /** Absent on a host without budgets. The turn closes it. */
+  readonly meter?: Meter | undefined;
   /** What it has recorded already; empty for a new turn. */
   readonly tape: Tape;
+}
+
+/** The events of a turn's start; `offered` is kept beside the first one. */
+export function startEvents(stamp: EventStamp, plan: TurnPlan, offered: Uint8Array | undefined): readonly NewEvent[] {
+  const { invocation, harness, descriptor, seed } = plan;
+  const start = { invocation, harness: harness.name, harnessVersion: descriptor.version };
+  return [
+    { ...executionStartEvent(stamp, start, seed.identity), aside: offered },
+    ...invocation.inputs.map((message) => inputEvent(stamp, message, invocation.caller)),
+  ];
 }

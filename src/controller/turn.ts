@@ -24,23 +24,19 @@ import {
 } from "../spi/index.ts";
 import { closingOf } from "./closing.ts";
 import type { CancelReason, RunningTurn, TurnOutcome } from "./contract.ts";
+import { whenDue } from "./due-time.ts";
 import { cancelEvent, endEvent, errorEvent, suspendEvent, type EventStamp } from "./events.ts";
 import { Gate, turnOverError } from "./gate.ts";
-import { harnessFault, parkIgnoredError, thrownFields } from "./harness-fault.ts";
+import { harnessFault, parkIgnoredError, logThrow, TurnLimitError } from "./harness-fault.ts";
 import { actsThroughHostOnly, mayPark } from "./harness-traits.ts";
 import { HostTools } from "./host-tools.ts";
 import { JournalHistory } from "./history.ts";
 import { Inbox, withInbox } from "./inbox.ts";
+import type { Spending } from "./spent.ts";
 import { TurnSink } from "./sink.ts";
 import { minterOf } from "./minter.ts";
 import { TurnJournal } from "./turn-journal.ts";
 import type { TurnContext, TurnStart } from "./turn-start.ts";
-
-/** Thrown inside a turn that outgrew a limit: the host gives up, END FAILED. */
-class TurnLimitError extends HoldfastError {}
-
-/** How long a deadline is waited for before the clock is looked at again: it may have been set meanwhile. */
-const DEADLINE_LOOK_MS = 5_000;
 
 /** A turn that runs on this host. */
 export class Turn implements RunningTurn {
@@ -59,6 +55,7 @@ export class Turn implements RunningTurn {
   readonly #decisions = new Map<Seq, Promise<Seq>>();
   #phase: "running" | "ending" = "running";
   #deadline: Timer | undefined;
+  #wallTime: Timer | undefined;
   #limit: TurnLimitError | undefined;
   #compute: ComputeRef | undefined;
   #sink: TurnSink | undefined;
@@ -123,7 +120,7 @@ export class Turn implements RunningTurn {
   }
 
   async #drive(): Promise<void> {
-    this.#watchDeadline();
+    this.#watchTimes();
     const sink = this.#newSink();
     this.#sink = sink;
     try {
@@ -213,7 +210,8 @@ export class Turn implements RunningTurn {
       ports,
       principal: this.#start.seed.identity,
       earlyServing: actsThroughHostOnly(this.#start.descriptor),
-      admit: (count) => this.#admit(count),
+      admit: (count, next) => this.#admit(count, next),
+      meter: this.#start.meter,
     });
   }
 
@@ -242,11 +240,18 @@ export class Turn implements RunningTurn {
     };
   }
 
-  #admit(count: number): void {
+  #admit(count: number, next: Partial<Spending> | undefined): void {
     const { turnRecordsMax } = this.#context.limits;
-    if (this.#journal.issuedSeq + count - this.startSeq + 1 < turnRecordsMax) return;
-    this.#limit ??= new TurnLimitError("resource_exhausted", `turn: it has reached its limit of ${turnRecordsMax} records`);
-    throw this.#limit;
+    const isFull = this.#journal.issuedSeq + count - this.startSeq + 1 >= turnRecordsMax;
+    const reached = isFull ? `turn: it has reached its limit of ${turnRecordsMax} records` : next && this.#start.meter?.reached(next);
+    if (reached !== undefined) throw (this.#limit ??= new TurnLimitError("resource_exhausted", reached));
+    if (next !== undefined) this.#start.meter?.spend(next);
+  }
+
+  /** The time of a budget is over, whatever the harness does just now. */
+  async #exhaust(): Promise<void> {
+    this.#limit ??= new TurnLimitError("resource_exhausted", this.#start.meter?.reached() ?? "budget wallTime: it is used up");
+    await this.#fail(this.#limit);
   }
 
   async #harnessEnded(sink: TurnSink): Promise<void> {
@@ -276,7 +281,8 @@ export class Turn implements RunningTurn {
     if (failure !== undefined) return this.#fail(failure);
     if (parks[0] !== undefined && isParkUnwindOfAny(error, parks)) return this.#park(parks[0]);
     const fault = harnessFault(error);
-    this.#logThrow(error, fault);
+    const { session, executionId: execution } = this;
+    logThrow(this.#context.log, error, { session, execution, harness: this.#start.harness.name, code: fault.code });
     const silent = (sink.recordedFault !== undefined && error === sink.recordedFault) || sink.unanswered;
     await this.#leave(turnOverError(), async () => {
       const events = silent ? [] : [errorEvent(this.#stamp, fault.facts.grpc, fault.message, this.#start.seed.identity)];
@@ -347,7 +353,7 @@ export class Turn implements RunningTurn {
     error?: { readonly grpcCode: number; readonly description: string },
   ): Promise<TurnOutcome> {
     const actor = this.#start.seed.identity;
-    const end = endEvent(this.#stamp, state, error, actor);
+    const end = { ...endEvent(this.#stamp, state, error, actor), aside: this.#start.meter?.aside };
     const unanswered = this.#sink?.tools.unanswered ?? [];
     if (unanswered.length === 0) {
       const lastSeq = await this.#journal.commit([...before, end], { release: true });
@@ -365,35 +371,35 @@ export class Turn implements RunningTurn {
     if (this.#phase !== "running") return;
     this.#phase = "ending";
     this.#deadline?.cancel();
+    this.#wallTime?.cancel();
     this.#gate.shut(reason);
     try {
-      this.#settle(await last());
+      const outcome = await last();
+      this.#start.meter?.close(outcome.kind === "interrupted" ? undefined : outcome.lastSeq);
+      this.#settle(outcome);
     } catch (error) {
+      this.#start.meter?.close(undefined);
       const fault = toHoldfastError(error);
       this.#context.log.log("error", "a turn could not write its end", { session: this.session, code: fault.code });
       this.#settle({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq });
     }
   }
 
-  #watchDeadline(): void {
-    const { deadlineMs } = this.#start.invocation;
-    if (deadlineMs === undefined) return;
+  #watchTimes(): void {
     const { clock } = this.#context.ports;
-    const leftMs = Math.max(0, deadlineMs - clock.nowMs());
-    this.#deadline = clock.after(Math.min(leftMs, DEADLINE_LOOK_MS), () => {
-      if (clock.nowMs() < deadlineMs) this.#watchDeadline();
-      else void this.cancel("TIMEOUT");
-    });
-  }
-
-  /** A harness's own words may hold anything, so the log gets the error's name and where it was thrown, not its message. */
-  #logThrow(error: unknown, fault: HoldfastError): void {
-    this.#context.log.log("warn", "a harness threw; its turn is interrupted", {
-      session: this.session,
-      execution: this.executionId,
-      harness: this.#start.harness.name,
-      code: fault.code,
-      ...thrownFields(error),
-    });
+    const { deadlineMs } = this.#start.invocation;
+    const { meter } = this.#start;
+    if (deadlineMs !== undefined)
+      this.#deadline = whenDue(
+        clock,
+        () => deadlineMs - clock.nowMs(),
+        () => void this.cancel("TIMEOUT"),
+      );
+    if (meter !== undefined)
+      this.#wallTime = whenDue(
+        clock,
+        () => meter.wallLeftMs,
+        () => void this.#exhaust(),
+      );
   }
 }

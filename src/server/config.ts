@@ -5,11 +5,12 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { invalidArgument, type HoldfastError, type Signer } from "../base/index.ts";
-import type { PolicyRule } from "../controller/index.ts";
+import type { BudgetConfig, PolicyRule } from "../controller/index.ts";
 import type { AgentDefinition } from "../harnesses/index.ts";
 import { signerOf, type LogLevel } from "../node/index.ts";
 import { agentConfigs } from "./agent-config.ts";
 import { readConfigFile, type ConfigFile } from "./config-file.ts";
+import { budgetsConfig } from "./budget-config.ts";
 import { spanMsOf } from "./config-value.ts";
 import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
 import type { OpenAiApi } from "../models/index.ts";
@@ -57,6 +58,8 @@ export interface ServerConfig {
   /** The host's own word on tool calls: the first rule that matches. */
   readonly policies: readonly PolicyRule[];
   readonly approvals: ApprovalsConfig;
+  /** How much may be spent; undefined for anything. */
+  readonly budgets: BudgetConfig | undefined;
   /** The operator's port. `beside` is 127.0.0.1 and the port after the server's own; without a token it must be loopback. */
   readonly registry: {
     readonly listen: { readonly host: string; readonly port: number } | "beside" | "off";
@@ -92,6 +95,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
   const secretFiles = new Set(SECRET_FILES.flatMap((name) => pathsOf(values, name)));
   const around = { folder: values.file?.folder ?? "", env, secretFiles };
   const sections = values.file?.sections ?? {};
+  const models = modelsConfig(sections.models);
   return {
     listen: addressOf(values, "listen"),
     store: storeOf(values),
@@ -102,7 +106,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     openai: openaiOf(values),
     anthropic: anthropicOf(values),
     google: googleOf(values),
-    models: modelsConfig(sections.models),
+    models,
     recover: values.oneOf("recover", ["leave", "resume"]),
     retentionMs: retentionMsOf(values),
     shutdownGraceMs: graceMsOf(values),
@@ -112,6 +116,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     tools: toolsConfig(sections.tools, around),
     policies: policiesConfig(sections.policies),
     approvals: approvalsConfig(sections.approvals, around),
+    budgets: budgetsConfig(sections.budgets, { hasPrices: models.prices.length > 0 }),
     registry: registryOf(values),
     pauseAfterIdleMs: idleMsOf(values, "pauseAfterIdle"),
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),

@@ -107,3 +107,18 @@ describe("a server with policies", () => {
     await expect(ask(client, Sessions.method.approve, request)).rejects.toMatchObject({ code: "invalid_argument", field: "identity" });
   });
 });
+
+describe("a server with budgets", () => {
+  it("ends a turn that would spend more, and refuses the next one", async () => {
+    const policies = [{ tool: "*", do: "allow" }];
+    const { client, written } = await served({ policies, budgets: { turn: { toolCalls: 1 }, session: { turns: 1 } } });
+    const { story, session } = await turnOf(client);
+    expect(story.at(-1)).toContain("END FAILED");
+    expect(written).toEqual([]);
+    const again = collect(stream(client, Sessions.method.exec, create(ExecRequestSchema, { session: session.metadata?.uid ?? "" })));
+    await expect(again).rejects.toMatchObject({
+      code: "resource_exhausted",
+      message: "budget session.turns: 1 of 1 are used; nothing was done",
+    });
+  });
+});

@@ -139,6 +139,7 @@ async function openOver(
     models,
     tools: tools.executor,
     policies: config.policies,
+    budgets: config.budgets,
     ports,
     log,
     hostId: hostIdOf(newUuid(ports)),

@@ -5,6 +5,7 @@ import { hostIdOf, newSessionUid, SILENT_LOG, type Log, type Ports, type Session
 import { decodeLogRecord } from "../canon/index.ts";
 import {
   createController,
+  type BudgetConfig,
   type Controller,
   type ControllerLimits,
   type ExecInvocation,
@@ -107,6 +108,7 @@ export interface TestHostOptions {
   readonly tokens?: TokenIssuer | undefined;
   readonly tools?: ToolExecutor | undefined;
   readonly policies?: readonly PolicyRule[] | undefined;
+  readonly budgets?: BudgetConfig | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
   readonly hostId?: string | undefined;
   readonly log?: Log | undefined;
@@ -127,6 +129,7 @@ export class TestHost implements AsyncDisposable {
       models: options.models ?? new TestModel(),
       tools: options.tools,
       policies: options.policies,
+      budgets: options.budgets,
       ports: options.ports,
       log: options.log ?? SILENT_LOG,
       hostId: hostIdOf(options.hostId ?? "test-host"),

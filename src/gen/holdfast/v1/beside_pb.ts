@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/beside.proto.
  */
 export const file_holdfast_v1_beside: GenFile = /*@__PURE__*/
-  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIqQCCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBAUIWChRfY2FjaGVkX2lucHV0X3Rva2Vuc0IVChNfY2FjaGVfd3JpdGVfdG9rZW5zQg0KC19sYXRlbmN5X21zQhQKEl9jb3N0X25hbm9fZG9sbGFycyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlIlQKDE9mZmVyZWRUb29scxITCgtzYW1lX2FzX3NlcRgBIAEoAxIvCgV0b29scxgCIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb25iBnByb3RvMw", [file_agentsessions_v1_common]);
+  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIv4CCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBARIZCgxpbnB1dF90b2tlbnMYCSABKANIBIgBARIaCg1vdXRwdXRfdG9rZW5zGAogASgDSAWIAQFCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tc0IUChJfY29zdF9uYW5vX2RvbGxhcnNCDwoNX2lucHV0X3Rva2Vuc0IQCg5fb3V0cHV0X3Rva2VucyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlIlQKDE9mZmVyZWRUb29scxITCgtzYW1lX2FzX3NlcRgBIAEoAxIvCgV0b29scxgCIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb24iZgoFU3BlbnQSDgoGdG9rZW5zGAEgASgDEhkKEWNvc3RfbmFub19kb2xsYXJzGAIgASgDEg0KBXR1cm5zGAMgASgDEhIKCnRvb2xfY2FsbHMYBCABKAMSDwoHd2FsbF9tcxgFIAEoA2IGcHJvdG8z", [file_agentsessions_v1_common]);
 
 /**
  * ModelFacts is what the contract's Usage has no field for. It is kept beside the OUTPUT of a model call.
@@ -77,6 +77,20 @@ export type ModelFacts = Message<"holdfast.v1.ModelFacts"> & {
    * @generated from field: optional int64 cost_nano_dollars = 8;
    */
   costNanoDollars?: bigint | undefined;
+
+  /**
+   * Input tokens of the call, as the provider counted them; absent where it did not say, and in older records.
+   *
+   * @generated from field: optional int64 input_tokens = 9;
+   */
+  inputTokens?: bigint | undefined;
+
+  /**
+   * Output tokens of the call, reasoning among them.
+   *
+   * @generated from field: optional int64 output_tokens = 10;
+   */
+  outputTokens?: bigint | undefined;
 };
 
 /**
@@ -208,4 +222,54 @@ export type OfferedTools = Message<"holdfast.v1.OfferedTools"> & {
  */
 export const OfferedToolsSchema: GenMessage<OfferedTools> = /*@__PURE__*/
   messageDesc(file_holdfast_v1_beside, 3);
+
+/**
+ * Spent is what a session has spent itself up to a record, a parent's records apart. It is kept beside the END of a turn where the host
+ * has budgets, so that counting goes on from there.
+ *
+ * @generated from message holdfast.v1.Spent
+ */
+export type Spent = Message<"holdfast.v1.Spent"> & {
+  /**
+   * Input and output tokens.
+   *
+   * @generated from field: int64 tokens = 1;
+   */
+  tokens: bigint;
+
+  /**
+   * By the host's price table, in billionths of a US dollar.
+   *
+   * @generated from field: int64 cost_nano_dollars = 2;
+   */
+  costNanoDollars: bigint;
+
+  /**
+   * Turns that were begun.
+   *
+   * @generated from field: int64 turns = 3;
+   */
+  turns: bigint;
+
+  /**
+   * Tool calls that were recorded for the host to run.
+   *
+   * @generated from field: int64 tool_calls = 4;
+   */
+  toolCalls: bigint;
+
+  /**
+   * Milliseconds in which a turn ran.
+   *
+   * @generated from field: int64 wall_ms = 5;
+   */
+  wallMs: bigint;
+};
+
+/**
+ * Describes the message holdfast.v1.Spent.
+ * Use `create(SpentSchema)` to create a new message.
+ */
+export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_beside, 4);
 
