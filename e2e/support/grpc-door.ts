@@ -88,7 +88,7 @@ export async function openDoor(options: DoorOptions = {}) {
   const server: GrpcServer = createGrpcServer({
     sessions: { ...reading, ...changing, exec: refuse, ...options.sessions },
     journal: { ...JOURNAL_REFUSED, ...options.journal },
-    toolCalls: { listApprovals: refuse, listUnsettled: refuse, settleCall: refuse },
+    toolCalls: { listApprovals: refuse, watchApprovals: refuse, listUnsettled: refuse, settleCall: refuse },
     turns: { steer: refuse },
     health,
     authenticate: (authorization) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { command } from "../../e2e/support/command.ts";
+import { command, start as startCommand } from "../../e2e/support/command.ts";
 import { SILENT_LOG } from "../base/ports.ts";
 import { createClient } from "../client/index.ts";
 import { createNodeTransport } from "../client/node/index.ts";
@@ -66,6 +66,25 @@ describe("holdfast approvals, approve and deny", () => {
     const { stdout, exitCode } = await ask("deny", turn.sessionUid!, "--call", "w1", "--reason", "not today", "--resume");
     expect(stdout).toContain("not written: the call was denied; the tool was not run: not today");
     expect([exitCode, ran]).toEqual([0, []]);
+  });
+
+  it("follow: what waits, what comes and what is decided, until it is stopped", async () => {
+    const { client, server, ask } = await newServer(write([]));
+    const following = startCommand(["approvals", "--follow", "--json", "--server", server.url]);
+    await following.said(`"listed"`);
+    const turn = client.sessions.exec({ inputs: "write it" });
+    await turn.finish();
+    await following.said(`"requested"`);
+    await ask("deny", turn.sessionUid!, "--reason", "no");
+    await following.said(`"decided"`);
+    following.child.kill("SIGINT");
+    const { exitCode, stdout } = await following.result;
+    const updates = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(updates).toMatchObject([{ listed: {} }, { requested: { session: turn.sessionUid } }, { decided: { reason: "no" } }]);
+    expect(exitCode).toBe(130);
   });
 
   it("are the same over REST", async () => {

@@ -41,7 +41,7 @@ export {
 } from "../gen/agentsessions/v1/session_pb.ts";
 export { ImportedSession_Outcome, type ImportedSession, type ImportResponse, type SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 export type { ChainFault, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
-export type { PendingApproval, UnsettledCall } from "../gen/holdfast/v1/calls_pb.ts";
+export type { ApprovalUpdate, DecidedApproval, PendingApproval, UnsettledCall } from "../gen/holdfast/v1/calls_pb.ts";
 export type { SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 export type { LineageResponse, LineageRow } from "../gen/holdfast/v1/lineage_pb.ts";
 export type { ReplayDivergence, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";

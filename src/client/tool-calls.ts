@@ -9,6 +9,8 @@ import {
   SettleCallRequest_Outcome,
   SettleCallRequestSchema,
   ToolCalls,
+  WatchApprovalsRequestSchema,
+  type ApprovalUpdate,
   type PendingApproval,
   type UnsettledCall,
 } from "../gen/holdfast/v1/calls_pb.ts";
@@ -48,6 +50,14 @@ export class ToolCallsClient {
       yield* page.approvals;
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
+  }
+
+  /**
+   * A project's requests as they come and are decided: those that wait, a `listed`, then what happens. Ends with the signal, and rejects
+   * when the server shuts down (UNAVAILABLE) or the caller was too slow (ABORTED): then it is watched anew.
+   */
+  watchApprovals({ project = "", ...options }: Omit<ApprovalsOptions, "pageSize"> = {}): AsyncIterable<ApprovalUpdate> {
+    return this.#transport.stream(ToolCalls.method.watchApprovals, create(WatchApprovalsRequestSchema, { project }), options);
   }
 
   /** A session's calls of which nobody knows whether they took effect. */

@@ -14,6 +14,7 @@ import {
   GetSessionRequestSchema,
   Sessions,
 } from "../gen/agentsessions/v1/session_pb.ts";
+import { ApprovalUpdateSchema, ToolCalls, WatchApprovalsRequestSchema, type ApprovalUpdate } from "../gen/holdfast/v1/calls_pb.ts";
 import { createFunctionTools } from "../tools/index.ts";
 import { gatedCall, storyOf, testHarness } from "../testing/index.ts";
 import { ask, collect, stream } from "../../e2e/support/grpc-door.ts";
@@ -47,7 +48,7 @@ async function served(file: unknown) {
     await server.shutdown({ graceMs: 0 });
     rmSync(folder, { recursive: true });
   });
-  return { client, written };
+  return { client, written, url: server.url };
 }
 
 /** One turn; its story and the session. */
@@ -105,6 +106,29 @@ describe("a server with policies", () => {
       identity,
     });
     await expect(ask(client, Sessions.method.approve, request)).rejects.toMatchObject({ code: "invalid_argument", field: "identity" });
+  });
+});
+
+describe("a server's live inbox", () => {
+  it("is told over gRPC and as events alike", async () => {
+    const { client, url } = await served({});
+    const calls = stream(client, ToolCalls.method.watchApprovals, create(WatchApprovalsRequestSchema));
+    const received: ApprovalUpdate[] = [];
+    calls.on("data", (bytes: Uint8Array) => received.push(fromBinary(ApprovalUpdateSchema, bytes)));
+    calls.on("error", () => undefined);
+    const events = await fetch(`${url}/v1/approvals/events`, { headers: { accept: "text/event-stream" } });
+    const reader = events.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    const has = async (words: string): Promise<void> => {
+      while (!text.includes(words)) text += (await reader.read()).value ?? "";
+    };
+    await has("event: listed");
+    const { session } = await turnOf(client);
+    await has("event: requested");
+    expect(text).toContain(session.metadata?.uid);
+    await expect.poll(() => received.map(({ update }) => update.case)).toEqual(["listed", "requested", "requested"]);
+    calls.cancel();
+    await reader.cancel();
   });
 });
 

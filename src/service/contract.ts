@@ -23,6 +23,8 @@ import type {
 } from "../gen/agentsessions/v1/session_pb.ts";
 import type { LineageRequest, LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
 import type {
+  ApprovalUpdate,
+  WatchApprovalsRequest,
   ListApprovalsRequest,
   ListApprovalsResponse,
   ListUnsettledRequest,
@@ -78,6 +80,8 @@ export interface SessionsService {
 export interface ToolCallsService {
   /** Approval requests of a project that nobody has decided, with their arguments in full. */
   listApprovals(request: ListApprovalsRequest, context: CallContext): Promise<ListApprovalsResponse>;
+  /** Requests that wait, then what is asked and decided. What is wrong with the request is thrown before the first. */
+  watchApprovals(request: WatchApprovalsRequest, context: CallContext): AsyncGenerator<ApprovalUpdate, void, undefined>;
   /** A session's calls whose outcome is not known. */
   listUnsettled(request: ListUnsettledRequest, context: CallContext): Promise<ListUnsettledResponse>;
   /** Takes a person's word for what became of one. */

@@ -1,7 +1,7 @@
 /** The ToolCalls service: the calls that wait for a person, and what a person says of them. */
 
 import { create } from "@bufbuild/protobuf";
-import { invalidArgument } from "../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { sessionUidOf } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
 import { approvalRefOf, eventAt, ownApprovals, requestedCall, type Controller, type Settlement } from "../controller/index.ts";
@@ -12,6 +12,8 @@ import {
   SettleCallRequest_Outcome as Outcome,
   SettleCallResponseSchema,
   UnsettledCallSchema,
+  type ApprovalUpdate,
+  type WatchApprovalsRequest,
   type ListApprovalsRequest,
   type ListApprovalsResponse,
   type ListUnsettledRequest,
@@ -20,13 +22,15 @@ import {
   type SettleCallRequest,
   type SettleCallResponse,
 } from "../gen/holdfast/v1/calls_pb.ts";
-import { sessionOf, type JournalStore, type OpenApproval, type SessionRow } from "../journal/index.ts";
+import { sessionOf, type JournalStore, type ListCursor, type OpenApproval, type SessionRow } from "../journal/index.ts";
 import type { Authorizer } from "../spi/index.ts";
 import { accessSession, authorize } from "./access.ts";
+import type { ApprovalFeed } from "./approval-feed.ts";
 import type { CallContext, ToolCallsService } from "./contract.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { pageSizeOf, pageToken, readPageToken } from "./list-request.ts";
 import { nameText, plainText } from "./text.ts";
+import { watchApprovals } from "./watch-approvals.ts";
 
 /** What the service is made of. */
 export interface ToolCallsServiceOptions {
@@ -34,8 +38,12 @@ export interface ToolCallsServiceOptions {
   readonly controller: Controller;
   readonly authorizer: Authorizer;
   readonly ports: Ports;
+  /** What is asked and decided; without it nothing can be watched. */
+  readonly feed?: ApprovalFeed | undefined;
   readonly limits?: Partial<ServiceLimits> | undefined;
 }
+
+const WATCH_PAGE_ROWS = 100;
 
 interface Host extends Omit<ToolCallsServiceOptions, "limits"> {
   readonly limits: ServiceLimits;
@@ -46,6 +54,7 @@ export function createToolCallsService(options: ToolCallsServiceOptions): ToolCa
   const host: Host = { ...options, limits: { ...SERVICE_LIMITS, ...options.limits } };
   return {
     listApprovals: (request, context) => listApprovals(host, request, context),
+    watchApprovals: (request, context) => watch(host, request, context),
     listUnsettled: (request, context) => listUnsettled(host, request, context),
     settleCall: (request, context) => settleCall(host, request, context),
   };
@@ -72,6 +81,25 @@ async function listApprovals(host: Host, request: ListApprovalsRequest, context:
   }
   const nextPageToken = page.next === undefined ? "" : pageToken(page.next, project, ports.digest);
   return create(ListApprovalsResponseSchema, { approvals, nextPageToken });
+}
+
+async function* watch(host: Host, request: WatchApprovalsRequest, context: CallContext): AsyncGenerator<ApprovalUpdate, void, undefined> {
+  const { journal, feed, limits } = host;
+  const project = nameText(request.project, "project", limits.nameCharsMax);
+  await authorize(host.authorizer, "session.list", { project }, context);
+  if (feed === undefined) throw new HoldfastError("unimplemented", "approvals: this host tells of none; list them");
+  const { signal } = context;
+  yield* watchApprovals({ journal, feed, project, signal, waiting: () => waitingIn(host, project, signal) });
+}
+
+/** Every request of a project that nobody has decided. */
+async function* waitingIn(host: Host, project: string, signal: AbortSignal): AsyncGenerator<PendingApproval, void, undefined> {
+  let after: ListCursor | undefined;
+  do {
+    const page = await host.journal.list({ project, openApproval: true, after, limit: WATCH_PAGE_ROWS, signal });
+    for (const row of page.rows) for (const { pending } of await pendingOf(host, row)) yield pending;
+    after = page.next;
+  } while (after !== undefined);
 }
 
 interface SizedApproval {

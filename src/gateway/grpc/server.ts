@@ -3,7 +3,7 @@
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
 import { toBinary, type DescService } from "@bufbuild/protobuf";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
-import { ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
+import { ApprovalUpdateSchema, ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
@@ -80,6 +80,10 @@ function toolCallsHandlers(calls: OpenCalls, toolCalls: ToolCallsService): Untyp
   const { method } = ToolCalls;
   return {
     ListApprovals: serveUnary(calls, method.listApprovals, (request, context) => toolCalls.listApprovals(request, context)),
+    WatchApprovals: serveStream(calls, method.watchApprovals, {
+      open: (request, context) => toolCalls.watchApprovals(request, context),
+      encode: (update) => [toBinary(ApprovalUpdateSchema, update)],
+    }),
     ListUnsettled: serveUnary(calls, method.listUnsettled, (request, context) => toolCalls.listUnsettled(request, context)),
     SettleCall: serveUnary(calls, method.settleCall, (request, context) => toolCalls.settleCall(request, context)),
   };

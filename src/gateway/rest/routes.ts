@@ -12,6 +12,7 @@ import type { Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { jsonResponse } from "./json.ts";
 import { toolCallRoutes } from "./tool-call-routes.ts";
+import { watchApprovalsRoute } from "./watch-approvals-route.ts";
 import { steerRoute } from "./turn-routes.ts";
 
 /** What the routes call. */
@@ -34,6 +35,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     ...sessionRoutes(dependencies),
     ...lifecycleRoutes(dependencies),
     ...toolCallRoutes(dependencies),
+    watchApprovalsRoute(dependencies),
     steerRoute(dependencies.turns),
     ...liveRoutes(dependencies),
     checkRoute(dependencies),

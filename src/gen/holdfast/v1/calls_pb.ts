@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { ApprovalRef, ToolCall } from "../../agentsessions/v1/common_pb.ts";
+import type { ApprovalRef, IdentityRef, ToolCall } from "../../agentsessions/v1/common_pb.ts";
 import { file_agentsessions_v1_common } from "../../agentsessions/v1/common_pb.ts";
 import type { Session } from "../../agentsessions/v1/session_pb.ts";
 import { file_agentsessions_v1_session } from "../../agentsessions/v1/session_pb.ts";
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/calls.proto.
  */
 export const file_holdfast_v1_calls: GenFile = /*@__PURE__*/
-  fileDesc("Chdob2xkZmFzdC92MS9jYWxscy5wcm90bxILaG9sZGZhc3QudjEiTgoUTGlzdEFwcHJvdmFsc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJhChVMaXN0QXBwcm92YWxzUmVzcG9uc2USLwoJYXBwcm92YWxzGAEgAygLMhwuaG9sZGZhc3QudjEuUGVuZGluZ0FwcHJvdmFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL1AQoPUGVuZGluZ0FwcHJvdmFsEg8KB3Nlc3Npb24YASABKAkSFAoMc2Vzc2lvbl9uYW1lGAIgASgJEg8KB2hhcm5lc3MYAyABKAkSEgoKcGFyZW50X3VpZBgEIAEoCRIqCgNyZWYYBSABKAsyHS5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVmEigKBGNhbGwYBiABKAsyGi5hZ2VudHNlc3Npb25zLnYxLlRvb2xDYWxsEg4KBnJlYXNvbhgHIAEoCRIwCgxyZXF1ZXN0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIicKFExpc3RVbnNldHRsZWRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkiQgoVTGlzdFVuc2V0dGxlZFJlc3BvbnNlEikKBWNhbGxzGAEgAygLMhouaG9sZGZhc3QudjEuVW5zZXR0bGVkQ2FsbCJfCg1VbnNldHRsZWRDYWxsEigKBGNhbGwYASABKAsyGi5hZ2VudHNlc3Npb25zLnYxLlRvb2xDYWxsEhAKCGNhbGxfc2VxGAIgASgDEhIKCnJlc3VsdF9zZXEYAyABKAMi0AEKEVNldHRsZUNhbGxSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSFAoMdG9vbF9jYWxsX2lkGAIgASgJEjcKB291dGNvbWUYAyABKA4yJi5ob2xkZmFzdC52MS5TZXR0bGVDYWxsUmVxdWVzdC5PdXRjb21lIlsKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhAKDE9VVENPTUVfRE9ORRABEhIKDk9VVENPTUVfRkFJTEVEEAISEQoNT1VUQ09NRV9SRVRSWRADIkAKElNldHRsZUNhbGxSZXNwb25zZRIqCgdzZXNzaW9uGAEgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5TZXNzaW9uMooCCglUb29sQ2FsbHMSVgoNTGlzdEFwcHJvdmFscxIhLmhvbGRmYXN0LnYxLkxpc3RBcHByb3ZhbHNSZXF1ZXN0GiIuaG9sZGZhc3QudjEuTGlzdEFwcHJvdmFsc1Jlc3BvbnNlElYKDUxpc3RVbnNldHRsZWQSIS5ob2xkZmFzdC52MS5MaXN0VW5zZXR0bGVkUmVxdWVzdBoiLmhvbGRmYXN0LnYxLkxpc3RVbnNldHRsZWRSZXNwb25zZRJNCgpTZXR0bGVDYWxsEh4uaG9sZGZhc3QudjEuU2V0dGxlQ2FsbFJlcXVlc3QaHy5ob2xkZmFzdC52MS5TZXR0bGVDYWxsUmVzcG9uc2ViBnByb3RvMw", [file_agentsessions_v1_common, file_agentsessions_v1_session, file_google_protobuf_timestamp]);
+  fileDesc("Chdob2xkZmFzdC92MS9jYWxscy5wcm90bxILaG9sZGZhc3QudjEiTgoUTGlzdEFwcHJvdmFsc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJhChVMaXN0QXBwcm92YWxzUmVzcG9uc2USLwoJYXBwcm92YWxzGAEgAygLMhwuaG9sZGZhc3QudjEuUGVuZGluZ0FwcHJvdmFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSL1AQoPUGVuZGluZ0FwcHJvdmFsEg8KB3Nlc3Npb24YASABKAkSFAoMc2Vzc2lvbl9uYW1lGAIgASgJEg8KB2hhcm5lc3MYAyABKAkSEgoKcGFyZW50X3VpZBgEIAEoCRIqCgNyZWYYBSABKAsyHS5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVmEigKBGNhbGwYBiABKAsyGi5hZ2VudHNlc3Npb25zLnYxLlRvb2xDYWxsEg4KBnJlYXNvbhgHIAEoCRIwCgxyZXF1ZXN0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIigKFVdhdGNoQXBwcm92YWxzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJIq4BCg5BcHByb3ZhbFVwZGF0ZRIxCglyZXF1ZXN0ZWQYASABKAsyHC5ob2xkZmFzdC52MS5QZW5kaW5nQXBwcm92YWxIABIvCgdkZWNpZGVkGAIgASgLMhwuaG9sZGZhc3QudjEuRGVjaWRlZEFwcHJvdmFsSAASLgoGbGlzdGVkGAMgASgLMhwuaG9sZGZhc3QudjEuTGlzdGVkQXBwcm92YWxzSABCCAoGdXBkYXRlIucBCg9EZWNpZGVkQXBwcm92YWwSDwoHc2Vzc2lvbhgBIAEoCRIqCgNyZWYYAiABKAsyHS5hZ2VudHNlc3Npb25zLnYxLkFwcHJvdmFsUmVmEhAKCGFwcHJvdmVkGAMgASgIEg4KBnJlYXNvbhgEIAEoCRIsCgVhY3RvchgFIAEoCzIdLmFnZW50c2Vzc2lvbnMudjEuSWRlbnRpdHlSZWYSFAoMZGVjaXNpb25fc2VxGAYgASgDEjEKDWRlY2lzaW9uX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhEKD0xpc3RlZEFwcHJvdmFscyInChRMaXN0VW5zZXR0bGVkUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIkIKFUxpc3RVbnNldHRsZWRSZXNwb25zZRIpCgVjYWxscxgBIAMoCzIaLmhvbGRmYXN0LnYxLlVuc2V0dGxlZENhbGwiXwoNVW5zZXR0bGVkQ2FsbBIoCgRjYWxsGAEgASgLMhouYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2FsbBIQCghjYWxsX3NlcRgCIAEoAxISCgpyZXN1bHRfc2VxGAMgASgDItABChFTZXR0bGVDYWxsUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEhQKDHRvb2xfY2FsbF9pZBgCIAEoCRI3CgdvdXRjb21lGAMgASgOMiYuaG9sZGZhc3QudjEuU2V0dGxlQ2FsbFJlcXVlc3QuT3V0Y29tZSJbCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARISCg5PVVRDT01FX0ZBSUxFRBACEhEKDU9VVENPTUVfUkVUUlkQAyJAChJTZXR0bGVDYWxsUmVzcG9uc2USKgoHc2Vzc2lvbhgBIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuU2Vzc2lvbjLfAgoJVG9vbENhbGxzElYKDUxpc3RBcHByb3ZhbHMSIS5ob2xkZmFzdC52MS5MaXN0QXBwcm92YWxzUmVxdWVzdBoiLmhvbGRmYXN0LnYxLkxpc3RBcHByb3ZhbHNSZXNwb25zZRJTCg5XYXRjaEFwcHJvdmFscxIiLmhvbGRmYXN0LnYxLldhdGNoQXBwcm92YWxzUmVxdWVzdBobLmhvbGRmYXN0LnYxLkFwcHJvdmFsVXBkYXRlMAESVgoNTGlzdFVuc2V0dGxlZBIhLmhvbGRmYXN0LnYxLkxpc3RVbnNldHRsZWRSZXF1ZXN0GiIuaG9sZGZhc3QudjEuTGlzdFVuc2V0dGxlZFJlc3BvbnNlEk0KClNldHRsZUNhbGwSHi5ob2xkZmFzdC52MS5TZXR0bGVDYWxsUmVxdWVzdBofLmhvbGRmYXN0LnYxLlNldHRsZUNhbGxSZXNwb25zZWIGcHJvdG8z", [file_agentsessions_v1_common, file_agentsessions_v1_session, file_google_protobuf_timestamp]);
 
 /**
  * ListApprovalsRequest asks for a page of a project's approval requests that nobody has decided, of the newest sessions first.
@@ -154,6 +154,150 @@ export const PendingApprovalSchema: GenMessage<PendingApproval> = /*@__PURE__*/
   messageDesc(file_holdfast_v1_calls, 2);
 
 /**
+ * WatchApprovalsRequest names a project.
+ *
+ * @generated from message holdfast.v1.WatchApprovalsRequest
+ */
+export type WatchApprovalsRequest = Message<"holdfast.v1.WatchApprovalsRequest"> & {
+  /**
+   * The project, exactly; empty is the default project.
+   *
+   * @generated from field: string project = 1;
+   */
+  project: string;
+};
+
+/**
+ * Describes the message holdfast.v1.WatchApprovalsRequest.
+ * Use `create(WatchApprovalsRequestSchema)` to create a new message.
+ */
+export const WatchApprovalsRequestSchema: GenMessage<WatchApprovalsRequest> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_calls, 3);
+
+/**
+ * ApprovalUpdate is what happened to an approval request.
+ *
+ * @generated from message holdfast.v1.ApprovalUpdate
+ */
+export type ApprovalUpdate = Message<"holdfast.v1.ApprovalUpdate"> & {
+  /**
+   * What happened.
+   *
+   * @generated from oneof holdfast.v1.ApprovalUpdate.update
+   */
+  update: {
+    /**
+     * It waits for a decision.
+     *
+     * @generated from field: holdfast.v1.PendingApproval requested = 1;
+     */
+    value: PendingApproval;
+    case: "requested";
+  } | {
+    /**
+     * It was decided: by a person, by a policy of the host, or by the end of its turn. One that a policy decided at once was never told of.
+     *
+     * @generated from field: holdfast.v1.DecidedApproval decided = 2;
+     */
+    value: DecidedApproval;
+    case: "decided";
+  } | {
+    /**
+     * Everything that waited was told of. It comes once.
+     *
+     * @generated from field: holdfast.v1.ListedApprovals listed = 3;
+     */
+    value: ListedApprovals;
+    case: "listed";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message holdfast.v1.ApprovalUpdate.
+ * Use `create(ApprovalUpdateSchema)` to create a new message.
+ */
+export const ApprovalUpdateSchema: GenMessage<ApprovalUpdate> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_calls, 4);
+
+/**
+ * DecidedApproval is a decision.
+ *
+ * @generated from message holdfast.v1.DecidedApproval
+ */
+export type DecidedApproval = Message<"holdfast.v1.DecidedApproval"> & {
+  /**
+   * The uid of the session.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The request that it decides.
+   *
+   * @generated from field: agentsessions.v1.ApprovalRef ref = 2;
+   */
+  ref?: ApprovalRef | undefined;
+
+  /**
+   * Whether the call may run.
+   *
+   * @generated from field: bool approved = 3;
+   */
+  approved: boolean;
+
+  /**
+   * Why.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Who decided, as the record says.
+   *
+   * @generated from field: agentsessions.v1.IdentityRef actor = 5;
+   */
+  actor?: IdentityRef | undefined;
+
+  /**
+   * The seq of the APPROVAL_RESULT.
+   *
+   * @generated from field: int64 decision_seq = 6;
+   */
+  decisionSeq: bigint;
+
+  /**
+   * When it was decided.
+   *
+   * @generated from field: google.protobuf.Timestamp decision_time = 7;
+   */
+  decisionTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message holdfast.v1.DecidedApproval.
+ * Use `create(DecidedApprovalSchema)` to create a new message.
+ */
+export const DecidedApprovalSchema: GenMessage<DecidedApproval> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_calls, 5);
+
+/**
+ * ListedApprovals says that everything that waited was told of.
+ *
+ * @generated from message holdfast.v1.ListedApprovals
+ */
+export type ListedApprovals = Message<"holdfast.v1.ListedApprovals"> & {
+};
+
+/**
+ * Describes the message holdfast.v1.ListedApprovals.
+ * Use `create(ListedApprovalsSchema)` to create a new message.
+ */
+export const ListedApprovalsSchema: GenMessage<ListedApprovals> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_calls, 6);
+
+/**
  * ListUnsettledRequest names a session.
  *
  * @generated from message holdfast.v1.ListUnsettledRequest
@@ -172,7 +316,7 @@ export type ListUnsettledRequest = Message<"holdfast.v1.ListUnsettledRequest"> &
  * Use `create(ListUnsettledRequestSchema)` to create a new message.
  */
 export const ListUnsettledRequestSchema: GenMessage<ListUnsettledRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_calls, 3);
+  messageDesc(file_holdfast_v1_calls, 7);
 
 /**
  * ListUnsettledResponse holds the calls of which nobody knows whether they took effect.
@@ -193,7 +337,7 @@ export type ListUnsettledResponse = Message<"holdfast.v1.ListUnsettledResponse">
  * Use `create(ListUnsettledResponseSchema)` to create a new message.
  */
 export const ListUnsettledResponseSchema: GenMessage<ListUnsettledResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_calls, 4);
+  messageDesc(file_holdfast_v1_calls, 8);
 
 /**
  * UnsettledCall is a call whose outcome is not known.
@@ -228,7 +372,7 @@ export type UnsettledCall = Message<"holdfast.v1.UnsettledCall"> & {
  * Use `create(UnsettledCallSchema)` to create a new message.
  */
 export const UnsettledCallSchema: GenMessage<UnsettledCall> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_calls, 5);
+  messageDesc(file_holdfast_v1_calls, 9);
 
 /**
  * SettleCallRequest says what became of a call whose outcome is not known.
@@ -263,7 +407,7 @@ export type SettleCallRequest = Message<"holdfast.v1.SettleCallRequest"> & {
  * Use `create(SettleCallRequestSchema)` to create a new message.
  */
 export const SettleCallRequestSchema: GenMessage<SettleCallRequest> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_calls, 6);
+  messageDesc(file_holdfast_v1_calls, 10);
 
 /**
  * Outcome is what a person says of a call.
@@ -311,7 +455,7 @@ export type SettleCallRequest_Outcome = (typeof SettleCallRequest_Outcome)[keyof
  * Describes the enum holdfast.v1.SettleCallRequest.Outcome.
  */
 export const SettleCallRequest_OutcomeSchema: GenEnum<SettleCallRequest_Outcome> = /*@__PURE__*/
-  enumDesc(file_holdfast_v1_calls, 6, 0);
+  enumDesc(file_holdfast_v1_calls, 10, 0);
 
 /**
  * SettleCallResponse holds the session after it.
@@ -332,7 +476,7 @@ export type SettleCallResponse = Message<"holdfast.v1.SettleCallResponse"> & {
  * Use `create(SettleCallResponseSchema)` to create a new message.
  */
 export const SettleCallResponseSchema: GenMessage<SettleCallResponse> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_calls, 7);
+  messageDesc(file_holdfast_v1_calls, 11);
 
 /**
  * ToolCalls shows the tool calls that wait for a person. Approve of the Sessions service decides a request.
@@ -349,6 +493,18 @@ export const ToolCalls: GenService<{
     methodKind: "unary";
     input: typeof ListApprovalsRequestSchema;
     output: typeof ListApprovalsResponseSchema;
+  },
+  /**
+   * WatchApprovals tells of a project's approval requests as they come and as they are decided: first of those that wait, of the newest
+   * sessions first, then, after a ListedApprovals, of what happens from then on. It ends when the caller cancels or the server shuts down,
+   * and with ABORTED for a caller that is too slow, which then begins anew.
+   *
+   * @generated from rpc holdfast.v1.ToolCalls.WatchApprovals
+   */
+  watchApprovals: {
+    methodKind: "server_streaming";
+    input: typeof WatchApprovalsRequestSchema;
+    output: typeof ApprovalUpdateSchema;
   },
   /**
    * ListUnsettled lists a session's calls of which nobody knows whether they took effect.
