@@ -54,8 +54,7 @@ export class Turn implements RunningTurn {
   /** Decisions that were recorded while the turn ran, by the seqs of their requests. */
   readonly #decisions = new Map<Seq, Promise<Seq>>();
   #phase: "running" | "ending" = "running";
-  #deadline: Timer | undefined;
-  #wallTime: Timer | undefined;
+  #timers: readonly Timer[] = [];
   #limit: TurnLimitError | undefined;
   #compute: ComputeRef | undefined;
   #sink: TurnSink | undefined;
@@ -244,14 +243,12 @@ export class Turn implements RunningTurn {
     const { turnRecordsMax } = this.#context.limits;
     const isFull = this.#journal.issuedSeq + count - this.startSeq + 1 >= turnRecordsMax;
     const reached = isFull ? `turn: it has reached its limit of ${turnRecordsMax} records` : next && this.#start.meter?.reached(next);
-    if (reached !== undefined) throw (this.#limit ??= new TurnLimitError("resource_exhausted", reached));
+    if (reached !== undefined) throw this.#outgrew(reached);
     if (next !== undefined) this.#start.meter?.spend(next);
   }
 
-  /** The time of a budget is over, whatever the harness does just now. */
-  async #exhaust(): Promise<void> {
-    this.#limit ??= new TurnLimitError("resource_exhausted", this.#start.meter?.reached() ?? "budget wallTime: it is used up");
-    await this.#fail(this.#limit);
+  #outgrew(why: string): TurnLimitError {
+    return (this.#limit ??= new TurnLimitError("resource_exhausted", why));
   }
 
   async #harnessEnded(sink: TurnSink): Promise<void> {
@@ -370,8 +367,7 @@ export class Turn implements RunningTurn {
   async #leave(reason: HoldfastError, last: () => Promise<TurnOutcome>): Promise<void> {
     if (this.#phase !== "running") return;
     this.#phase = "ending";
-    this.#deadline?.cancel();
-    this.#wallTime?.cancel();
+    for (const timer of this.#timers) timer.cancel();
     this.#gate.shut(reason);
     try {
       const outcome = await last();
@@ -385,21 +381,19 @@ export class Turn implements RunningTurn {
     }
   }
 
+  /** The time of a deadline or a budget is over whatever the harness does just now. */
   #watchTimes(): void {
     const { clock } = this.#context.ports;
-    const { deadlineMs } = this.#start.invocation;
-    const { meter } = this.#start;
-    if (deadlineMs !== undefined)
-      this.#deadline = whenDue(
+    const { invocation, meter } = this.#start;
+    const leftMs = (): number | undefined => invocation.deadlineMs && invocation.deadlineMs - clock.nowMs();
+    const over = (): string => meter?.reached() ?? "budget wallTime: it is used up";
+    this.#timers = [
+      whenDue(clock, leftMs, () => void this.cancel("TIMEOUT")),
+      whenDue(
         clock,
-        () => deadlineMs - clock.nowMs(),
-        () => void this.cancel("TIMEOUT"),
-      );
-    if (meter !== undefined)
-      this.#wallTime = whenDue(
-        clock,
-        () => meter.wallLeftMs,
-        () => void this.#exhaust(),
-      );
+        () => meter?.wallLeftMs,
+        () => void this.#fail(this.#outgrew(over())),
+      ),
+    ];
   }
 }
