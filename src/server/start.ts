@@ -256,7 +256,14 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     transferLimits: options.limits?.transfer,
     canMintTokens: services.tokens !== undefined,
   });
-  const toolCalls = createToolCallsService({ journal: host.journal, controller, authorizer, ports, feed: host.feed, limits: options.limits?.service });
+  const toolCalls = createToolCallsService({
+    journal: host.journal,
+    controller,
+    authorizer,
+    ports,
+    feed: host.feed,
+    limits: options.limits?.service,
+  });
   const turns = createTurnsService({ journal: host.journal, controller, authorizer });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({
