@@ -91,7 +91,9 @@ export class AuthorSink implements TurnSink {
   async toolCall(ask: ToolAsk, options?: CallOptions): Promise<ToolResult> {
     this.#calls += 1;
     const { tool, args, id = `${this.#start.executionId}-${this.#calls}`, idempotencyKey = id } = ask;
-    const mediation = ask.mediation ?? this.#tools.find(({ name }) => name === tool)?.mediation ?? 0;
+    // A call that a model made says 0, which is nothing.
+    const mediation = ask.mediation || this.#tools.find(({ name }) => name === tool)?.mediation;
+    if (mediation === undefined) throw undeclared(tool);
     const given = args === undefined ? {} : { args };
     try {
       return await this.#sink.toolCall({ $typeName: "agentsessions.v1.ToolCall", id, tool, ...given, mediation, idempotencyKey }, options);
@@ -109,4 +111,11 @@ export class AuthorSink implements TurnSink {
     const { model = "", inputTokens = 0n, outputTokens = 0n, reasoningTokens = 0n } = usage;
     return this.#sink.usage({ $typeName: "agentsessions.v1.Usage", model, inputTokens, outputTokens, reasoningTokens }, options);
   }
+}
+
+/** A model may have made the name up: only what can be a tool's name is repeated. */
+function undeclared(tool: string): HoldfastError {
+  const named = /^[A-Za-z0-9_.-]{1,64}$/.test(tool) ? `tool "${tool}"` : "tool: it";
+  const message = `${named} is not declared by the harness; add it to its tools, or pass mediation`;
+  return new HoldfastError("invalid_argument", message, { field: "tool" });
 }

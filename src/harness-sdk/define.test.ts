@@ -84,9 +84,19 @@ describe("a defined harness", () => {
     expect(await calls()).toEqual(seen);
   });
 
+  it("refuses a tool that nobody declared, before the host is asked", async () => {
+    const sink = createRecordingSink({ tool: (call) => toolResult({ id: call.id }) });
+    const asking = (tool: string) => ran(async (_start, own) => void (await own.toolCall({ tool })), {}, sink);
+    const message = 'tool "pay" is not declared by the harness; add it to its tools, or pass mediation';
+    await expect(asking("pay")).rejects.toMatchObject({ code: "invalid_argument", field: "tool", message });
+    await expect(asking("a secret\n")).rejects.toMatchObject({ message: expect.not.stringContaining("secret") as string });
+  });
+
   it("lets a park pass, and is not completed where it swallows one", async () => {
     const sink: EventSink = { ...createRecordingSink(), toolCall: () => Promise.reject(new ApprovalParkedError(PARK)) };
-    const harness = (run: HarnessDefinition["run"]) => defineHarness({ id: "x", version: "1", run }).run(probeStart(""), sink, { signal });
+    const tools = [{ name: "pay", mediation: Mediation.REQUIRES_APPROVAL }];
+    const harness = (run: HarnessDefinition["run"]) =>
+      defineHarness({ id: "x", version: "1", tools, run }).run(probeStart(""), sink, { signal });
     const passed = await harness(async (_start, own) => void (await own.toolCall({ tool: "pay" }))).catch((error: unknown) => error);
     expect(isParkUnwind(passed, PARK)).toBe(true);
     const swallowed = await harness(async (_start, own) => void (await own.toolCall({ tool: "pay" }).catch(() => undefined))).catch(

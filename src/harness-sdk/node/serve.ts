@@ -5,6 +5,7 @@ import { serveGrpc, serveLineOver } from "../../harness-wire/node/index.ts";
 import type { Harness } from "../../spi/harness.ts";
 import type { ServedHarness, ServeOptions } from "../serving.ts";
 import { LISTEN_VARIABLE, takeStdio } from "./stdio.ts";
+import { tellingThrows } from "./tell-throws.ts";
 
 const DEFAULT_LISTEN = "127.0.0.1:7070";
 const GRACE_MS = 5_000;
@@ -20,11 +21,12 @@ interface Serving {
 
 /**
  * Serves a harness until the host closes the line, the program gets SIGTERM or SIGINT, or what is returned is disposed of. A program that
- * is told to end waits for its turns for a while, then ends. Rejects where it cannot listen.
+ * is told to end waits for its turns for a while, then ends. What a run throws is written to standard error. Rejects where it cannot listen.
  */
 export async function serveHarness(harness: Harness, options: ServeOptions = {}): Promise<ServedHarness> {
   const listen = options.listen ?? process.env[LISTEN_VARIABLE] ?? DEFAULT_LISTEN;
-  const serving = listen === "stdio" ? serveStdio(harness, options) : await serveSocket(harness, listen, options);
+  const telling = tellingThrows(harness, (text) => void process.stderr.write(text));
+  const serving = listen === "stdio" ? serveStdio(telling, options) : await serveSocket(telling, listen, options);
   const closed = Promise.withResolvers<void>();
   let closing: Promise<void> | undefined;
   const close = (graceMs: number): Promise<void> => (closing ??= closeWithin(serving, graceMs).finally(closed.resolve));

@@ -98,7 +98,12 @@ export class Child {
     return this.#isPaused;
   }
 
-  /** The end of what it wrote to standard error, once nothing more comes or `waitMs` have passed. */
+  /** The end of what it wrote to standard error and nobody has taken yet. */
+  takeWords(): string {
+    return this.#tail.take();
+  }
+
+  /** The same, once nothing more comes or `waitMs` have passed. */
   async lastWords(waitMs: number): Promise<string> {
     const stream = this.#process.stderr;
     if (stream !== null && !stream.closed) {

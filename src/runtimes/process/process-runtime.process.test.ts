@@ -225,6 +225,19 @@ describe("a process that does not do as it should", () => {
     await expect(saidBy(harness, "fail")).rejects.toMatchObject({ name: "HarnessFailure", message: "it cannot be done" });
   });
 
+  it("has what it wrote to standard error in the log where its turn threw: once, with the turn", async () => {
+    const { start, runtime, lines } = world();
+    const { incarnation, harness } = await start();
+    const thrown = () => lines.filter(({ message }) => message.startsWith("what a harness that threw"));
+    await expect(saidBy(harness, "throw the first")).rejects.toThrow("boom");
+    await until(() => thrown().length === 1);
+    expect(thrown()[0]).toMatchObject({ level: "warn", fields: { stderr: "the first\n", execution: expect.any(String) as string } });
+    // Stopped before it was told of, which waits for the end then.
+    await expect(saidBy(harness, "throw the second")).rejects.toThrow("boom");
+    await runtime.stop(incarnation);
+    expect(thrown().map(({ fields }) => fields?.["stderr"])).toEqual(["the first\n", "the second\n"]);
+  });
+
   it("has its standard error read, bounded, in the log and nowhere else", async () => {
     const { start, runtime, endLine } = world({ stderrBytesMax: 4_096 });
     const { incarnation, harness } = await start();

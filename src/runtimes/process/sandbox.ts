@@ -4,12 +4,14 @@
  * Invariants:
  * - It lives as long as both do. A child without its line is stopped; a line without its child is closed, with what the child ended by.
  * - A child in which the host gave an exchange up is stopped: no later turn meets what it still does.
+ * - What a child wrote to standard error is logged once: with the run of it that threw, or with its end.
  */
 
-import type { HoldfastError } from "../../base/errors.ts";
+import { HoldfastError } from "../../base/errors.ts";
+import type { LogFields } from "../../base/ports.ts";
 import { createLineHarness, type HostLine, type LineHarness } from "../../harness-wire/index.ts";
 import { dialHarness, hostLineOver } from "../../harness-wire/node/index.ts";
-import type { Harness, HarnessDescriptor } from "../../spi/index.ts";
+import { ApprovalParkedError, HarnessFailure, type Harness, type HarnessDescriptor } from "../../spi/index.ts";
 import { Child, type Exit } from "./child.ts";
 import { childLine } from "./child-line.ts";
 import { commandOf, LISTEN_VARIABLE, type Programs } from "./command.ts";
@@ -33,6 +35,9 @@ export interface SandboxOptions {
 /** How long the end of a child is waited for once its line is closed, and the end of its line once it has gone. */
 const NEWS_MS = 1_000;
 
+/** How long after a throw its words are logged: they were written before it, in another pipe. */
+const WORDS_MS = 50;
+
 /** One child that answers. */
 export class Sandbox {
   readonly harness: Harness;
@@ -46,6 +51,8 @@ export class Sandbox {
   #stopping: Promise<void> | undefined;
   /** It was told to leave while it lived. */
   #wasTold = false;
+  /** A turn that threw, of which the log has not been told yet. */
+  #threw: LogFields | undefined;
   readonly #gone: Promise<void>;
 
   /**
@@ -85,6 +92,9 @@ export class Sandbox {
         this.#turns += 1;
         try {
           await this.#line!.run(start, sink, call);
+        } catch (error) {
+          if (!call.signal.aborted && this.isAlive) this.#hear(error, { session: start.sessionUid, execution: start.executionId });
+          throw error;
         } finally {
           this.#turns -= 1;
         }
@@ -163,6 +173,30 @@ export class Sandbox {
     return exit === undefined ? undefined : endedError(exit);
   }
 
+  /** Keeps that a turn threw until what its harness wrote about it has been read. */
+  #hear(error: unknown, turn: LogFields): void {
+    if (error instanceof HarnessFailure || error instanceof ApprovalParkedError) return;
+    // A line that was lost, which the end of the child tells of; or what the host itself told the harness.
+    if (error instanceof HoldfastError && error.code === "unavailable") return;
+    this.#tellThrow();
+    this.#threw = turn;
+    this.#settings.ports.clock.after(WORDS_MS, () => {
+      // The end of a child waits for the last of its words.
+      if (this.child.exit === undefined) this.#tellThrow();
+    });
+  }
+
+  #tellThrow(): void {
+    if (this.#threw === undefined) return;
+    const { log } = this.#settings;
+    log.log("warn", "what a harness that threw wrote to standard error", {
+      pid: this.child.pid,
+      ...this.#threw,
+      stderr: this.child.takeWords(),
+    });
+    this.#threw = undefined;
+  }
+
   async #mourn(exit: Exit): Promise<void> {
     const { ports, log } = this.#settings;
     const wasTold = this.#wasTold;
@@ -174,11 +208,13 @@ export class Sandbox {
       timer.cancel();
     }
     const stderr = await this.child.lastWords(NEWS_MS);
+    const hasThrown = this.#threw !== undefined;
+    this.#tellThrow();
     const ended = exit.kind === "code" ? { code: exit.code } : { signal: exit.signal };
     log.log(wasTold ? "debug" : "warn", wasTold ? "a harness's process was stopped" : "a harness's process ended", {
       pid: this.child.pid,
       ...ended,
-      stderr: stderr === "" ? undefined : stderr,
+      stderr: stderr === "" || hasThrown ? undefined : stderr,
     });
     await this.#folder?.[Symbol.asyncDispose]();
   }

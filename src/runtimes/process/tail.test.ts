@@ -19,6 +19,15 @@ describe("the end of a text", () => {
     expect(ended(10, "x".repeat(100))).toBe("x".repeat(10));
   });
 
+  it("is taken once, and goes on with what comes then", () => {
+    const tail = new Tail(10);
+    tail.push(Buffer.from("first line\ntwo\n"));
+    expect(tail.take()).toBe("two\n");
+    expect(tail.take()).toBe("");
+    tail.push(Buffer.from("six\n"));
+    expect(tail.text()).toBe("six\n");
+  });
+
   it("holds little more than it keeps, however it comes", () => {
     const tail = new Tail(1_000);
     for (let index = 0; index < 100_000; index++) tail.push(Buffer.from(`${index}\n`));

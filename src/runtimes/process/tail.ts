@@ -29,6 +29,15 @@ export class Tail {
     return line < 0 || line === text.length - 1 ? text : text.slice(line + 1);
   }
 
+  /** The same, and nothing of it is held any more. */
+  take(): string {
+    const text = this.text();
+    this.#chunks = [];
+    this.#held = 0;
+    this.#dropped = false;
+    return text;
+  }
+
   #gather(): void {
     const all = Buffer.concat(this.#chunks);
     const surplus = Math.max(0, all.length - this.#bytesMax);

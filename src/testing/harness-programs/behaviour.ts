@@ -37,6 +37,11 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   fail: async () => {
     throw new HarnessFailure(9, "it cannot be done");
   },
+  /** `throw <words>` writes its words to standard error, then throws others. */
+  throw: async (rest) => {
+    process.stderr.write(`${rest}\n`);
+    throw new Error("boom");
+  },
   /** `spin` never gives the processor back. */
   spin: async (_rest, _start, sink) => {
     await sink.output("spinning");
