@@ -2,6 +2,7 @@
 
 import { createClient, type Client, type Transport } from "../client/index.ts";
 import { createNodeTransport } from "../client/node/index.ts";
+import { isConnectionFault } from "../client/reconnect.ts";
 import { HoldfastError } from "../base/errors.ts";
 import { systemClock } from "../node/index.ts";
 import { embeddingText, embedOrJoin } from "./embed-or-join.ts";
@@ -113,8 +114,8 @@ function graceMsOf(stop: Stop): number {
 
 function hinted(error: unknown, server: ChosenServer): unknown {
   if (!(error instanceof HoldfastError) || error instanceof HintedError || server.embedded) return error;
-  if (error.code === "unavailable")
-    return new HintedError(error, `is a server running at ${server.address}? start one with: holdfast serve`);
+  // Where the server itself says that something is unavailable, it is there.
+  if (isConnectionFault(error)) return new HintedError(error, `is a server running at ${server.address}? start one with: holdfast serve`);
   if (error.code === "unauthenticated") return new HintedError(error, "the token comes from HOLDFAST_TOKEN or HOLDFAST_TOKEN_FILE");
   return error;
 }

@@ -53,9 +53,34 @@ describe("holdfast approvals, approve and deny", () => {
     expect([approved.exitCode, approved.stdout]).toEqual([0, `session ${uid}  approved w1  seq 6\n`]);
     expect(ran).toEqual([]);
     expect((await ask("approvals", "--json")).stdout).toBe("");
-    expect((await ask("approve", uid)).exitCode).not.toBe(0);
+    const again = { exitCode: 0, stdout: `session ${uid}  approved w1 already  seq 6\n` };
+    expect(await ask("approve", uid)).toMatchObject({ ...again, stderr: `let it go on with: holdfast resume ${uid}\n` });
+    expect(await ask("approve", uid, "--call", "w1")).toMatchObject(again);
+    expect(await ask("approve", uid, "--call", "w1", "--reason", "go on")).toMatchObject(again);
+    expect(JSON.parse((await ask("approve", uid, "--json")).stdout)).toMatchObject({ session: {}, decision: { seq: "6" } });
+    expect(await ask("deny", uid)).toMatchObject({ exitCode: 4, stderr: expect.stringContaining("w1, is approved already") as string });
+    expect(await ask("deny", uid, "--call", "w1")).toMatchObject({
+      exitCode: 4,
+      stderr: expect.stringContaining("approved: the request has been decided already") as string,
+    });
     expect((await ask("resume", uid)).stdout).toContain("written");
     expect(ran).toEqual([JSON.stringify("notes.txt")]);
+    expect(await ask("approve", uid)).toMatchObject({ ...again, stderr: "" });
+  });
+
+  it("say apart that nothing waits, and that there is no such call", async () => {
+    const { client, ask } = await newServer(write([]));
+    const { metadata } = await client.sessions.create();
+    expect(await ask("approve", metadata!.uid)).toMatchObject({
+      exitCode: 4,
+      stderr: "holdfast: session: nothing in it waits for a decision\n",
+    });
+    const turn = client.sessions.exec({ inputs: "write it" });
+    await turn.finish();
+    expect(await ask("approve", turn.sessionUid!, "--call", "nope")).toMatchObject({
+      exitCode: 4,
+      stderr: "holdfast: --call: the session has asked for no decision on a call with this id; holdfast approvals lists what waits\n",
+    });
   });
 
   it("deny with --resume: the tool is never run, and the agent is told why", async () => {

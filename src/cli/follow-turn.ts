@@ -1,7 +1,8 @@
 /** Running a turn and following it on the screen, with what Ctrl-C means meanwhile. */
 
-import type { ExecStream, ExecTurn, StreamItem, TurnEnd } from "../client/index.ts";
 import { HoldfastError } from "../base/errors.ts";
+import { ExecState, type Client, type ExecStream, type ExecTurn, type StreamItem, type TurnEnd } from "../client/index.ts";
+import { isConnectionFault } from "../client/reconnect.ts";
 import type { ExecFlags } from "./commands/exec.ts";
 import type { Connection } from "./connect.ts";
 import { givenCreationFlags, sessionInit } from "./creation.ts";
@@ -21,7 +22,7 @@ export async function followTurn(context: CommandContext, connection: Connection
     await show(context, stream, flags.deltas === true);
   } catch (error) {
     if (stop.leaving) sayDetached(context, connection, stream);
-    throw withPickUp(error, connection, stream);
+    throw stop.leaving ? error : await withPickUp(error, connection, stream);
   }
   if (stop.interrupted) return 130;
   const { end } = stream;
@@ -73,11 +74,36 @@ function sayDetached({ screen }: CommandContext, { embedded, serverFlag }: Conne
   else screen.pickUp(`detached; the turn goes on. pick it up with: holdfast tail ${sessionUid} --from ${lastSeq + 1n}${serverFlag}`);
 }
 
-function withPickUp(error: unknown, { embedded, serverFlag }: Connection, stream: ExecStream): unknown {
+/** How long the session is asked for after an error. */
+const LOOK_TIMEOUT_MS = 5_000;
+
+/** The error with what is left to do about its turn, if that was begun: it may go on, or it has stopped. */
+async function withPickUp(error: unknown, { client, embedded, serverFlag }: Connection, stream: ExecStream): Promise<unknown> {
   const { sessionUid, lastSeq, executionId } = stream;
-  if (!(error instanceof HoldfastError) || error.code !== "unavailable" || embedded) return error;
-  if (sessionUid === undefined || executionId === undefined) return error;
-  return new HintedError(error, `the turn may go on without its client: holdfast tail ${sessionUid} --from ${lastSeq + 1n}${serverFlag}`);
+  if (!(error instanceof HoldfastError) || sessionUid === undefined || executionId === undefined) return error;
+  const tail = `the turn may go on without its client: holdfast tail ${sessionUid} --from ${lastSeq + 1n}${serverFlag}`;
+  if (isConnectionFault(error)) return embedded ? error : new HintedError(error, tail);
+  switch (await standOf(client, sessionUid)) {
+    case "running":
+      return embedded ? error : new HintedError(error, tail);
+    case "stopped":
+      return new HintedError(error, `let it go on with: holdfast resume ${sessionUid}${serverFlag}`);
+    case "other":
+      return error;
+  }
+}
+
+/** Where the session's turn stands: `other` for one that has ended or waits for a person, and where nobody can say. */
+async function standOf(client: Client, uid: string): Promise<"running" | "stopped" | "other"> {
+  try {
+    const { execState, pendingApproval } = await client.sessions.get(uid, { timeoutMs: LOOK_TIMEOUT_MS });
+    if (execState === ExecState.EXEC_RUNNING) return "running";
+    const hasStopped = execState === ExecState.EXEC_FAILED || execState === ExecState.EXEC_AWAITING;
+    return hasStopped && pendingApproval === undefined ? "stopped" : "other";
+  } catch {
+    // The error that was met first is the one to tell.
+    return "other";
+  }
 }
 
 function exitOfEnd(end: TurnEnd): ExitCode {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { command, start, type CommandResult } from "../../e2e/support/command.ts";
+import { HoldfastError } from "../base/errors.ts";
 import { SILENT_LOG } from "../base/ports.ts";
 import { createClient, type Client } from "../client/index.ts";
 import { createNodeTransport } from "../client/node/index.ts";
@@ -95,6 +96,17 @@ describe("holdfast exec", () => {
     };
     const ran = await command(at("exec", "--harness", "steered"));
     expect([ran.exitCode, ran.stdout.split("\n").at(-2)]).toEqual([1, "    2  END               FAILED  the budget is spent"]);
+  });
+
+  it("says of a turn that has stopped how it goes on, and nothing of a server that answered", async () => {
+    steered = async () => {
+      throw new HoldfastError("unavailable", "harness: it has gone");
+    };
+    const ran = await command(at("exec", "--harness", "steered"));
+    const advice = `let it go on with: holdfast resume ${uidIn(ran.stdout)} --server ${server.url}\n`;
+    expect([ran.exitCode, ran.stderr]).toEqual([5, `holdfast: harness: it has gone\n${advice}`]);
+    const resumed = await command(at("resume", uidIn(ran.stdout)));
+    expect([resumed.exitCode, resumed.stderr]).toEqual([5, "holdfast: harness: it has gone\n"]);
   });
 
   it("cancels the turn at its deadline", async () => {

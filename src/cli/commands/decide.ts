@@ -1,9 +1,10 @@
 /** `holdfast approve` and `holdfast deny`: the same but for the decision. */
 
+import { create } from "@bufbuild/protobuf";
 import { Option, type Command } from "commander";
-import { HoldfastError } from "../../base/errors.ts";
-import type { ApprovalRef, Client } from "../../client/index.ts";
+import { ExecState } from "../../client/index.ts";
 import { ApproveResponseSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { approvalRequest, decidedOtherwise, type ApprovalRequest } from "../approval-request.ts";
 import { withClient } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import { followResume } from "../follow-resume.ts";
@@ -40,37 +41,31 @@ export function decideCommand({ name, approved, summary, description }: Decision
         withClient(context, flags, async (connection) => {
           const { screen, signal } = context;
           const { client } = connection;
-          const ref = await refOf(client, uid, { call: flags.call, signal });
-          const answer = await client.sessions.approve(uid, ref, { approved, reason: flags.reason }, { signal });
+          const session = await client.sessions.get(uid, { signal });
+          const request = await approvalRequest(client, session, { call: flags.call, signal });
+          const decided = isDecided(request, approved, flags);
+          const answer = decided
+            ? create(ApproveResponseSchema, { session, decision: request.decision?.record })
+            : await client.sessions.approve(uid, request.ref, { approved, reason: flags.reason }, { signal });
           if (flags.resume === true) return followResume(context, connection, uid);
+          const words = `${approved ? "approved" : "denied"} ${plainLine(request.ref.toolCallId)}${decided ? " already" : ""}`;
           if (screen.json) screen.value(messageJson(ApproveResponseSchema, answer));
-          else
-            screen.line(
-              `session ${uid}  ${approved ? "approved" : "denied"} ${plainLine(ref.toolCallId)}  seq ${answer.decision?.seq ?? 0n}`,
-            );
-          if (!screen.json) screen.hint(`let it go on with: holdfast resume ${uid}`);
+          else screen.line(`session ${uid}  ${words}  seq ${answer.decision?.seq ?? 0n}`);
+          if (answer.session?.execState === ExecState.EXEC_AWAITING) screen.hint(`let it go on with: holdfast resume ${uid}`);
           return 0;
         }),
       ),
   );
 }
 
-/** The request that is meant. */
-async function refOf(
-  client: Client,
-  uid: string,
-  { call, signal }: { readonly call: string | undefined; readonly signal: AbortSignal },
-): Promise<ApprovalRef> {
-  const session = await client.sessions.get(uid, { signal });
-  const { pendingApproval } = session;
-  if (pendingApproval !== undefined && (call === undefined || pendingApproval.toolCallId === call)) return pendingApproval;
-  if (pendingApproval === undefined || call === undefined) throw nothingWaits("session: nothing in it waits for a decision");
-  for await (const { session: of, ref } of client.toolCalls.approvals({ project: session.metadata?.project, signal })) {
-    if (of === uid && ref?.toolCallId === call) return ref;
-  }
-  throw nothingWaits("--call: no call of the session with this id waits for a decision");
-}
-
-function nothingWaits(message: string): HoldfastError {
-  return new HoldfastError("failed_precondition", message);
+/**
+ * Whether there is nothing left to decide, since the same was decided before. A request that `--call` names and that was decided otherwise,
+ * or for another reason, is the server's to refuse; one that nobody named is refused here.
+ */
+function isDecided(request: ApprovalRequest, approved: boolean, { call, reason }: DecideFlags): boolean {
+  const { decision } = request;
+  if (decision === undefined) return false;
+  if (decision.approved === approved) return reason === undefined || reason === decision.reason;
+  if (call === undefined) throw decidedOtherwise(request, decision);
+  return false;
 }
