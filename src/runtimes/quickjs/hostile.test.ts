@@ -63,6 +63,7 @@ const FATAL: Readonly<Record<string, readonly [code: string, status: number, mes
     /more memory/,
   ],
   "one huge string": ["'x'.repeat(5e8)", 8, /more memory/],
+  "a string that doubles": ["let s = 'x'; for (;;) s += s", 8, /more memory/],
   "one huge buffer": ["new Uint8Array(1e9)", 8, /more memory/],
   "deep nesting, evaluated": ["(0, eval)('('.repeat(200000))", 8, /deeper than its stack/],
   "a flood of frames": [

@@ -102,7 +102,7 @@ export class Sandbox {
     return this.#nowMs;
   }
 
-  /** A turn runs for as long as `work` does. Timers fire in it, once its start is delivered. */
+  /** A turn runs for as long as `work` does. Timers fire in it. */
   async inTurn<T>(work: () => Promise<T>): Promise<T> {
     this.#turns++;
     try {
@@ -250,21 +250,36 @@ export class Sandbox {
       await this.#relocated();
     }
     if (nowMs !== undefined) this.#nowMs = nowMs;
-    await this.#handOver(texts, []);
-    // What fell due before the turn fires in it. The turn may be over by now.
-    if (kind === "turn" && this.#turns > 0) this.timers.wake();
+    await this.#handOver(kind === "turn" ? await this.#awoken(texts) : texts, []);
+  }
+
+  /** Fires what fell due before a turn, with the turn's time and randomness. What is to be delivered then. */
+  async #awoken(texts: readonly string[]): Promise<readonly string[]> {
+    // The turn may be over by now.
+    if (this.#turns === 0) return texts;
+    this.timers.wake();
+    let due = this.timers.takeDue();
+    if (due.length === 0) return texts;
+    const [seed, ...others] = texts;
+    due = await this.#fire(due, [seed!]);
+    while (due.length > 0) due = await this.#fire(due);
+    return others;
   }
 
   async #fireTimers(): Promise<void> {
-    if (this.#gone !== undefined) return;
     const due = this.timers.takeDue();
     if (due.length === 0) return;
-    const slice = await this.#handOver([], due);
-    if (slice === undefined) return;
+    // Some are left where there are many, or slow ones. They wait for what came from the host meanwhile, or for the next turn.
+    for (const timer of await this.#fire(due)) this.timers.add(timer);
+  }
+
+  /** Fires timers, in order; those that are left. */
+  async #fire(due: readonly WaitingTimer[], texts: readonly string[] = []): Promise<WaitingTimer[]> {
+    const slice = await this.#handOver(texts, due);
+    if (slice === undefined) return [];
     this.#nowMs = due.slice(0, slice.fired).reduce((latest, { guestDueMs }) => Math.max(latest, guestDueMs), this.#nowMs);
-    // There were many, or slow ones. The others wait for what came from the host meanwhile, or for the next turn.
     const cleared = new Set(slice.timers.flatMap(({ id, afterMs }) => (afterMs === undefined ? [id] : [])));
-    for (const timer of due.slice(slice.fired)) if (!cleared.has(timer.id)) this.timers.add(timer);
+    return due.slice(slice.fired).filter(({ id }) => !cleared.has(id));
   }
 
   /** What the guest did with it; undefined where that was its end. */

@@ -16,11 +16,14 @@ export function cpuMs(): number {
 /** What is said of a guest that wanted more memory. */
 export const MEMORY_FAULT = "the harness used more memory than it may";
 
+/** The engine's words where it could not get what it needed; the last is what is left where there was no room for an error either. */
+const OUT_OF_MEMORY = ["out of memory", "InternalError: string too long", "[uninitialized]"];
+
 /** What was thrown, as a fault that can be sent on. A guest's words go into `detail`, which nobody but the log sees. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof HoldfastError) return { code: error.code, message: error.message, detail: textOf(error.cause) };
   const detail = textOf(error);
-  if (detail.includes("out of memory")) return { code: "resource_exhausted", message: MEMORY_FAULT, detail };
+  if (OUT_OF_MEMORY.some((words) => detail.includes(words))) return { code: "resource_exhausted", message: MEMORY_FAULT, detail };
   if (error instanceof RangeError || detail.includes("call stack size")) {
     return { code: "resource_exhausted", message: "the harness recursed deeper than its stack", detail };
   }
