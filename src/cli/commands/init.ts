@@ -6,7 +6,7 @@ import { basename, join, resolve } from "node:path";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { define, run } from "../define.ts";
 import { harnessNameOf, harnessProject } from "../harness-project.ts";
-import { packageVersion } from "../version.ts";
+import { packageDependency, pythonRequirement } from "../version.ts";
 
 interface InitFlags {
   readonly python?: boolean;
@@ -32,7 +32,7 @@ export function initCommand(): Command {
         const folder = resolve(dir);
         const name = harnessNameOf(basename(folder));
         const language = flags.python === true ? "python" : "typescript";
-        const { files, commands } = harnessProject({ name, language, version: packageVersion() });
+        const { files, commands } = harnessProject({ name, language, dependency: packageDependency(), pythonPackage: pythonRequirement() });
         writeProject(folder, files);
         if (screen.json) screen.value({ harness: name, folder, files: Object.keys(files) });
         else {

@@ -15,6 +15,10 @@ async function toldOf(thrown: unknown, signal = new AbortController().signal): P
   return told;
 }
 
+function raise(words: string): never {
+  throw new Error(words);
+}
+
 describe("a run that throws", () => {
   it("has its stack written, with what caused it", async () => {
     const told = await toldOf(new TypeError("boom", { cause: new Error("the fuse") }));
@@ -25,7 +29,9 @@ describe("a run that throws", () => {
   it("may throw anything, of any size", async () => {
     expect(await toldOf("just words")).toContain("'just words'");
     expect(await toldOf(undefined)).toContain("undefined");
-    expect(await toldOf(Object.defineProperty(new Error(), "message", { get: () => Symbol("s") }))).toContain("cannot be read");
+    expect(await toldOf(new Error("boom", { cause: { status: 429 } }))).toContain("status: 429");
+    const hostile = new Proxy(new Error("boom"), { getPrototypeOf: () => raise("a trap") });
+    expect(await toldOf(hostile)).toContain("cannot be read");
     expect((await toldOf(new Error("x".repeat(1_000_000)))).length).toBeLessThan(20_000);
   });
 

@@ -6,7 +6,7 @@
  */
 
 import { inspect } from "node:util";
-import { ApprovalParkedError, HarnessFailure, readableThrow } from "../../spi/faults.ts";
+import { ApprovalParkedError, HarnessFailure } from "../../spi/faults.ts";
 import type { Harness } from "../../spi/harness.ts";
 
 /** The most characters that are written of one throw. */
@@ -28,9 +28,18 @@ export function tellingThrows(harness: Harness, write: (text: string) => void): 
 }
 
 function tell(thrown: unknown, write: (text: string) => void): void {
-  const error = readableThrow(thrown);
-  if (error instanceof HarnessFailure || isPark(error)) return;
-  write(`harness: a run threw; its turn is interrupted and can be resumed\n${inspect(error).slice(0, CHARACTERS_MAX)}\n`);
+  const words = wordsOf(thrown);
+  if (words === undefined) return;
+  write(`harness: a run threw; its turn is interrupted and can be resumed\n${words.slice(0, CHARACTERS_MAX)}\n`);
+}
+
+/** The stack and whatever else Node tells of it; undefined for what has a place of its own. JavaScript can throw what nobody can look at. */
+function wordsOf(thrown: unknown): string | undefined {
+  try {
+    return thrown instanceof HarnessFailure || isPark(thrown) ? undefined : inspect(thrown);
+  } catch {
+    return "what was thrown cannot be read";
+  }
 }
 
 /** Whether it is nothing but parks, however wrapped. */

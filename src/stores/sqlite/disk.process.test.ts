@@ -178,7 +178,7 @@ describe("a folder that another process has", () => {
     const open = () => openSqliteStore({ folder: folder.path, clock: new VirtualClock(), digest: testDigest });
     await expect(open()).rejects.toMatchObject({
       code: "unavailable",
-      message: "data folder: another running process has it; stop that one or name another folder",
+      message: "data folder: another running process has it; stop that one, or name another folder (--data)",
     });
     const ended = once(child, "exit");
     child.kill("SIGKILL");

@@ -79,7 +79,7 @@ function takeLock(path: string): DatabaseSync {
     lock?.close();
     const fault = faultOf(error);
     if (fault.errcode === 5) {
-      const message = "data folder: another running process has it; stop that one or name another folder";
+      const message = "data folder: another running process has it; stop that one, or name another folder (--data)";
       throw new HoldfastError("unavailable", message, { cause: error });
     }
     throw toStoreError(error);
