@@ -69,6 +69,7 @@ describe("the harness commands", () => {
     const list = await harness(second.operator, "list");
     expect(list.stdout.split("\n").map((line) => line.split(/ {2,}/).slice(0, 3).join(" "))).toEqual([
       "NAME SOURCE STATE",
+      "agent static active",
       "chat static active",
       "coder registered active",
       "echo static active",
