@@ -80,7 +80,7 @@ describe("the harness commands", () => {
       .trim()
       .split("\n")
       .map((line) => (JSON.parse(line) as { metadata: { name: string } }).metadata.name);
-    expect(names).toEqual(["big", "chat", "coder", "echo"]);
+    expect(names).toEqual(["agent", "big", "chat", "coder", "echo"]);
     const shown = await harness(second.operator, "get", "big");
     expect(shown.stdout).toMatch(/^harness {5}big\n/);
     expect(shown.stdout).toMatch(/^needs {7}memory snapshots$/m);
