@@ -197,6 +197,13 @@ describe("a hostile guest", () => {
     await runtime.stop(hostile);
   });
 
+  it("fails its turn with UNKNOWN where it throws at the door", async () => {
+    const hostile = await create();
+    expect(await evaluated(hostile, "holdfastDoor.receive = () => { throw new Error('x'); }; return 1")).toBe("1");
+    await expect(evaluated(hostile, "1")).rejects.toMatchObject({ name: "HarnessFailure", grpcCode: 2 });
+    expect(await evaluated(neighbour, "kept")).toBe("kept");
+  });
+
   it("prints as much as is kept, and no more", async () => {
     const hostile = await create();
     expect(await evaluated(hostile, "for (let i = 0; i < 2000; i++) console.log('x'.repeat(1000)); return 'said'")).toBe("said");
