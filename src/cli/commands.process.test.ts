@@ -66,7 +66,7 @@ harness     chat
 model       m
 created     TIME
 updated     TIME
-identity    token
+identity    token  by holdfast
 label       a=b
 annotation  note=two words
 `);
@@ -79,7 +79,26 @@ ${own}  pending  0    2026-01-01T00:00:00Z  chat     n
     const gone = `session ${own}  deleted  last seq 1\n`;
     expect([(await ask("delete", own)).stdout, (await ask("delete", own)).stdout]).toEqual([gone, gone]);
     expect((await ask("list", "--project", "p1")).stdout).toBe("SESSION  STATE  SEQ  CREATED  HARNESS  NAME\n");
-    expect((await ask("create", "--harness", "unknown")).exitCode).toBe(2);
+    for (const name of ["create", "exec"]) expect((await ask(name, "--harness", "unknown")).exitCode).toBe(2);
+  });
+
+  it("give a new session an identity", async () => {
+    const flags = ["--principal", "alice", "--principal-issuer", "https://idp.example", "--subject", "ticket-7", "--json"];
+    const identity = { principal: "alice", issuer: "https://idp.example", subject: "ticket-7" };
+    expect(JSON.parse((await ask("create", ...flags)).stdout)).toMatchObject({ identity });
+    const ran = await ask("exec", "--input", "hello", ...flags);
+    expect(JSON.parse(ran.stdout.split("\n")[0]!)).toMatchObject({ session: { identity } });
+    for (const wrong of [
+      ["--subject", "s"],
+      ["--principal", ""],
+    ]) {
+      expect(await ask("create", ...wrong)).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining("--principal: must name") as string,
+      });
+    }
+    const refused = await ask("exec", "--session", uid, "--principal", "alice");
+    expect([refused.exitCode, refused.stderr]).toEqual([2, "holdfast: --principal: is for a new session; leave it out with --session\n"]);
   });
 
   it("print the Session as proto3 JSON with --json, one on each line", async () => {
@@ -208,6 +227,8 @@ describe("an error", () => {
     [["exec", "--deadline", "99999999999999d"], "It must be at most 36500d", "usage: holdfast exec [options]"],
     [["exec", "--config", "a", "--config-file", "b"], "cannot be used with", "usage: holdfast exec [options]"],
     [["get", "a", "b"], "too many arguments", "usage: holdfast get [options] <uid>"],
+    [["exec", "hello"], 'an input goes with --input: holdfast exec --input "hello"', "usage: holdfast exec [options]"],
+    [["sessions"], "unknown command 'sessions'\ndid you mean: holdfast list\n", "usage: holdfast [options] [command]"],
     [["lst"], "Did you mean list?", "usage: holdfast [options] [command]"],
   ])("of usage: %j says what is wrong and how it is used, with exit code 2", async (args, wrong, usage) => {
     const failed = await command(args);

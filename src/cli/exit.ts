@@ -6,8 +6,8 @@ import type { ErrorCode } from "../base/errors.ts";
 export const EXIT_MEANINGS = {
   0: "done; for exec and resume, the turn completed; for replay --check, every turn replayed the same; for conformance, no promise was broken",
   1: "the turn failed or was cancelled; the chain is broken; a replay diverged; a promise was broken; an internal error",
-  2: "wrong usage: an argument or a field of the request is wrong",
-  3: "no such session or harness; for a command that only reads, neither a server nor a data folder",
+  2: "wrong usage: an argument or a field of the request is wrong, such as a --harness that the server does not have",
+  3: "no such session, or for the harness commands no such harness; for a command that only reads, neither a server nor a data folder",
   4: "the session's state forbids it, somebody else was faster, or the name is taken",
   5: "the server cannot be reached, is over a limit, or took too long; or the output cannot be written (a full disk): try again later",
   6: "not authenticated, or not allowed",

@@ -4,6 +4,7 @@ import { CommanderError, type Command } from "commander";
 import { flushed, outputFaultOf, tellOutputFault, type OutputFault } from "./output-fault.ts";
 import { createProgram, everyCommand, pathOf } from "./program.ts";
 import { Screen } from "./screen.ts";
+import { usageHint } from "./usage-hint.ts";
 
 /** Parses the arguments and runs the command. Wrong usage is told on standard error, with exit code 2. */
 async function main(argv: readonly string[]): Promise<void> {
@@ -31,9 +32,12 @@ function quiet(command: Command, json: boolean): void {
   command.exitOverride();
   command.configureOutput({
     outputError: (text, write) => {
-      const message = text.trim().replace(/^error: /, "");
-      if (json) return write(`${JSON.stringify({ error: { code: "invalid_argument", message, exit_code: 2 } })}\n`);
-      write(`holdfast: ${message}\nusage: ${usageOf(command)}\nmore:  ${pathOf(command)} --help\n`);
+      const told = text.trim().replace(/^error: /, "");
+      const hint = usageHint(pathOf(command), told);
+      // Two guesses, one of them by the letters alone, would be one too many.
+      const message = hint === undefined ? told : told.replace(/\n\(Did you mean .*$/s, "");
+      if (json) return write(`${JSON.stringify({ error: { code: "invalid_argument", message, exit_code: 2, hint } })}\n`);
+      write(`holdfast: ${message}\n${hint === undefined ? "" : `${hint}\n`}usage: ${usageOf(command)}\nmore:  ${pathOf(command)} --help\n`);
     },
   });
 }

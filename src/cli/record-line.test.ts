@@ -51,6 +51,11 @@ describe("a record on a line", () => {
       '    6  TOOL_CALL         read_file  c1  {"path":"a"}',
     ],
     [record(7, { case: "result", value: { id: "c1", output: { text: "x" } } }), '    7  TOOL_RESULT       c1  {"text":"x"}'],
+    [
+      record(7, { case: "result", value: { id: "c1", content: [{ part: { case: "text", value: { text: "two\nlines" } } }] } }),
+      "    7  TOOL_RESULT       c1  two\\nlines",
+    ],
+    [record(7, { case: "result", value: { id: "c1" } }), "    7  TOOL_RESULT       c1"],
     [record(8, { case: "result", value: { id: "c1", isError: true, error: "no" } }), "    8  TOOL_RESULT       c1  failed  no"],
     [record(9, { case: "approval", value: { toolCallId: "c1", reason: "writes" } }), "    9  APPROVAL_REQUEST  c1  writes"],
     [record(10, { case: "approvalResult", value: { toolCallId: "c1", approved: true } }), "   10  APPROVAL_RESULT   c1  approved"],
@@ -60,7 +65,8 @@ describe("a record on a line", () => {
       record(13, { case: "end", value: { state: "FAILED", error: { code: 8, description: "over" } } }),
       "   13  END               FAILED  over",
     ],
-    [record(14, { case: "error", value: { code: 14, description: "gone" } }), "   14  ERROR             status 14  gone"],
+    [record(14, { case: "error", value: { code: 14, description: "gone" } }), "   14  ERROR             UNAVAILABLE  gone"],
+    [record(14, { case: "error", value: { code: 2, description: "gone" } }), "   14  ERROR             status 2  gone"],
     [create(LogRecordSchema, { seq: 15n }), "   15  UNKNOWN"],
     [record(1234567, { case: "end", value: { state: "CANCELED" } }), "1234567  END               CANCELED"],
   ])("%#", (given, line) => {
@@ -123,7 +129,7 @@ describe("a turn on a terminal", () => {
   it("ends an open line before anything else: another record, a new connection, the end of the stream", () => {
     const error = of(record(4, { case: "error", value: { code: 14, description: "gone" } }));
     expect(printed(true, [start, model, delta("hel"), error])).toBe(
-      `${modelLine}    4  OUTPUT            hel\n    4  ERROR             status 14  gone\n`,
+      `${modelLine}    4  OUTPUT            hel\n    4  ERROR             UNAVAILABLE  gone\n`,
     );
     expect(printed(true, [start, model, delta("hel"), start, of(said(4, "hello"))])).toBe(
       `${modelLine}    4  OUTPUT            hel\n    4  OUTPUT            hello\n`,

@@ -1,5 +1,6 @@
 /** A record as a person reads it: seq, kind, and what happened, on one line. Pure. */
 
+import { codeOfGrpcStatus } from "../base/errors.ts";
 import {
   EventKind,
   Lifecycle_Kind,
@@ -7,6 +8,7 @@ import {
   type LogRecord,
   type Message,
   type Part,
+  type ToolResult,
   type Usage,
 } from "../gen/agentsessions/v1/common_pb.ts";
 import { clipped, plain, plainLine } from "./plain.ts";
@@ -86,9 +88,8 @@ function detailOf(event: Event): string {
     case "tool":
       return spaced(plainLine(body.value.tool), plainLine(body.value.id), clipped(JSON.stringify(body.value.args ?? {}), CLIP_CHARS));
     case "result": {
-      const { id, isError, error, output, outputUri } = body.value;
-      if (isError) return spaced(plainLine(id), "failed", clipped(error, CLIP_CHARS));
-      return spaced(plainLine(id), outputUri === "" ? clipped(JSON.stringify(output ?? {}), CLIP_CHARS) : plainLine(outputUri));
+      const { id, isError, error } = body.value;
+      return isError ? spaced(plainLine(id), "failed", clipped(error, CLIP_CHARS)) : spaced(plainLine(id), resultText(body.value));
     }
     case "approval":
       return spaced(plainLine(body.value.toolCallId), clipped(body.value.reason, CLIP_CHARS));
@@ -101,12 +102,23 @@ function detailOf(event: Event): string {
     case "end":
       return spaced(plainLine(body.value.state), body.value.error === undefined ? "" : plain(body.value.error.description));
     case "error":
-      return spaced(`status ${body.value.code}`, plain(body.value.description));
+      return spaced(statusText(body.value.code), plain(body.value.description));
     case "parked":
       return plainLine(body.value.toolCallId);
     case undefined:
       return "";
   }
+}
+
+/** What a tool gave back: where it is, or the output, or what the model is to see of it. */
+function resultText({ output, outputUri, content }: ToolResult): string {
+  if (outputUri !== "") return plainLine(outputUri);
+  return clipped(output === undefined ? content.map(partText).join("") : JSON.stringify(output), CLIP_CHARS);
+}
+
+/** A gRPC status by its name; by its number where that is none of ours. */
+function statusText(status: number): string {
+  return codeOfGrpcStatus(status)?.toUpperCase() ?? `status ${status}`;
 }
 
 const LIFECYCLES: Readonly<Record<number, string>> = {

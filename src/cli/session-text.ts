@@ -36,12 +36,18 @@ export function sessionLines(session: Session): readonly string[] {
     ["created", timeOf(metadata?.createTime)],
     ["updated", timeOf(metadata?.updateTime)],
     ["forked from", session.parentUid === "" ? "" : `${session.parentUid} at ${session.forkSeq}`],
-    ["identity", session.identity?.principal ?? ""],
+    ["identity", identityText(session.identity)],
     ["waits for", session.pendingApproval === undefined ? "" : `approval of ${session.pendingApproval.toolCallId}`],
     ...Object.entries(session.labels).map(([key, value]) => ["label", `${key}=${value}`] as const),
     ...Object.entries(session.annotations).map(([key, value]) => ["annotation", `${key}=${value}`] as const),
   ];
   return facts.filter(([, value]) => value !== "").map(([name, value]) => `${name.padEnd(12)}${plainLine(value)}`);
+}
+
+function identityText(identity: Session["identity"]): string {
+  if (identity === undefined) return "";
+  const { principal, issuer, subject } = identity;
+  return `${principal}${issuer === "" ? "" : `  by ${issuer}`}${subject === "" || subject === principal ? "" : `  as ${subject}`}`;
 }
 
 /** The state in one word. */
@@ -67,7 +73,8 @@ export function stateOf(session: Pick<Session, "execState" | "deletionState">): 
   }
 }
 
-function computeOf({ computeState, compute }: Session): string {
+/** What has been recorded last: a host that was killed records nothing more, so only a turn that runs shows that compute is there. */
+function computeOf({ computeState, compute, execState }: Session): string {
   const words: Readonly<Record<number, string>> = {
     [ComputeState.COMPUTE_LIVE]: "live",
     [ComputeState.COMPUTE_WARM]: "warm",
@@ -75,7 +82,8 @@ function computeOf({ computeState, compute }: Session): string {
     [ComputeState.COMPUTE_TERMINATED]: "terminated",
   };
   const word = words[computeState] ?? "";
-  return compute === undefined || compute.runtime === "" ? word : `${word} on ${compute.runtime}`.trim();
+  const text = compute === undefined || compute.runtime === "" ? word : `${word} on ${compute.runtime}`.trim();
+  return computeState === ComputeState.COMPUTE_LIVE && execState !== ExecState.EXEC_RUNNING ? `${text} (last known)` : text;
 }
 
 /** The time to the second, in UTC. */

@@ -10,12 +10,16 @@ import { define, run } from "../define.ts";
 export function keygenCommand(): Command {
   return define(
     "keygen",
-    "make a key that signs heads",
+    "make a key that signs heads or tokens",
     "Makes an Ed25519 key pair: the private key in the file, which only its owner can read, and the public one beside it with .pub at its " +
       "end. A file that is there is never replaced. The server signs with the key that HOLDFAST_SIGNING_KEY_FILE names; those who verify get " +
-      "the public one.",
+      "the public one. A key of its own, which HOLDFAST_MINT_KEY_FILE names, signs the tokens that harnesses mint.",
     [
       ["make one, and serve with it", "holdfast keygen signing-key.pem && HOLDFAST_SIGNING_KEY_FILE=signing-key.pem holdfast serve"],
+      [
+        "make another for minting tokens, and serve with it",
+        "holdfast keygen mint.pem && HOLDFAST_MINT_KEY_FILE=mint.pem HOLDFAST_MINT_ISSUER=https://holdfast.example holdfast serve",
+      ],
       ["who verifies trusts it", "holdfast verify session.jsonl --trusted-keys signing-key.pem.pub"],
     ],
   )

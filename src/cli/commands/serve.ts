@@ -9,8 +9,8 @@ const DESCRIPTION =
   "Runs the server: gRPC, REST and server-sent events on one port. It says where it listens on standard output and logs JSON lines on " +
   "standard error. SIGTERM or Ctrl-C shuts it down: no new turns, and running ones get time to end; a second one ends it at once.\n\n" +
   "A flag goes before its variable, and a variable before the config file. What is secret has a variable only: HOLDFAST_TOKEN (or " +
-  "HOLDFAST_TOKEN_FILE), HOLDFAST_OPERATOR_TOKEN, OPENAI_API_KEY, ANTHROPIC_API_KEY. Harnesses are registered on a port of the operator's, " +
-  "beside the server's own.";
+  "HOLDFAST_TOKEN_FILE), HOLDFAST_OPERATOR_TOKEN, OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY. Harnesses are registered on a port of " +
+  "the operator's, beside the server's own.";
 
 export function serveCommand(): Command {
   const command = define("serve", "run the server", DESCRIPTION, [
