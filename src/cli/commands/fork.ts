@@ -19,7 +19,8 @@ export function forkCommand(): Command {
     "fork",
     "fork a session at a record",
     "Creates children that share the session's records up to a seq, by reference: nothing is copied, and all of them are created or none. " +
-      "Inside a turn that is allowed where the session's harness is safe to fork; such a child can resume the turn or begin another.",
+      "Inside a turn that is allowed where the session's harness is safe to fork; such a child can resume the turn or begin another. " +
+      "A session whose harness keeps state in memory forks at its head only, and is suspended by it.",
     [
       ["at the head", "holdfast fork UID"],
       ["three ways on from record 12", "holdfast fork UID --at 12 --count 3"],
