@@ -85,7 +85,8 @@ export function readableThrow(thrown: unknown): unknown {
 function isReadable(error: Error, inner: readonly unknown[]): boolean {
   const { name, message, stack } = error;
   if (typeof name !== "string" || typeof message !== "string" || (stack !== undefined && typeof stack !== "string")) return false;
-  return inner.every((each) => each === undefined || readableThrow(each) === each);
+  // A cause may be anything; only errors in it are ever looked into.
+  return inner.every((each) => !(each instanceof Error) || readableThrow(each) === each);
 }
 
 function unreadable(): Error {
