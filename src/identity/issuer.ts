@@ -111,7 +111,7 @@ function checkedAudience(audience: readonly string[]): readonly string[] {
     throw new HoldfastError("resource_exhausted", `audience: must name at most ${AUDIENCE_MAX} services`, { field: "audience" });
   }
   for (const [index, name] of audience.entries()) {
-    // eslint-disable-next-line no-control-regex
+    // oxlint-disable-next-line no-control-regex -- control characters are exactly what a name must not hold.
     const isName = name !== "" && name.length <= AUDIENCE_CHARS_MAX && name.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(name);
     if (!isName) throw invalidArgument(`audience[${index}]`, `must be a name of 1 to ${AUDIENCE_CHARS_MAX} characters`);
   }
