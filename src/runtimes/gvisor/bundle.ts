@@ -11,7 +11,7 @@
  */
 
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
-import { masksOf, type Bind, type Mask } from "./hidden.ts";
+import { masksOf, type Bind, type Mask } from "../../node/index.ts";
 import type { GvisorSettings } from "./options.ts";
 import type { Programs } from "./programs.ts";
 

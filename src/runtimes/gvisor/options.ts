@@ -5,7 +5,7 @@ import { invalidArgument } from "../../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log, type Random } from "../../base/ports.ts";
 import type { WireLimits } from "../../harness-wire/index.ts";
 import type { BlobStore } from "../../spi/index.ts";
-import { isHidden } from "./hidden.ts";
+import { isHidden } from "../../node/index.ts";
 
 /** What a gVisor runtime is made of. */
 export interface GvisorRuntimeOptions {

@@ -9,7 +9,7 @@
 
 import { lstatSync, readlinkSync } from "node:fs";
 import type { Programs } from "./command.ts";
-import { masksOf, type Bind, type Mask } from "./hidden.ts";
+import { masksOf, type Bind, type Mask } from "../../node/index.ts";
 import type { ProcessSettings } from "./options.ts";
 
 /** Where programs and libraries are. On most systems all but the first are links into it. */

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { invalidArgument } from "../../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log, type Random } from "../../base/ports.ts";
 import type { LineHarnessOptions, WireLimits } from "../../harness-wire/index.ts";
-import { isHidden } from "./hidden.ts";
+import { isHidden } from "../../node/index.ts";
 
 /** What a confined child may see of the host beside the system's programs and its working directory. */
 export interface Confinement {

@@ -1,5 +1,5 @@
 /**
- * What a confined child must not see although it lies in a folder that it sees: the host's own data and secrets.
+ * What a confined program must not see although it lies in a folder that it sees: the host's own data and secrets.
  *
  * Invariant: a path is hidden wherever it would be seen, whatever it is called there. Links are followed, and a folder that is seen
  * under another name hides under that name.
@@ -7,13 +7,13 @@
 
 import { realpathSync, statSync } from "node:fs";
 
-/** A path of the host, and where the child sees it. */
+/** A path of the host, and where the program sees it. */
 export interface Bind {
   readonly source: string;
   readonly destination: string;
 }
 
-/** A path of the child's that is to be empty. */
+/** A path of the program's that is to be empty. */
 export interface Mask {
   readonly kind: "folder" | "file";
   readonly path: string;
