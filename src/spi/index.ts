@@ -7,6 +7,7 @@ export * from "./authorizer.ts";
 export * from "./baseline.ts";
 export * from "./blob.ts";
 export * from "./catalog.ts";
+export * from "./environment.ts";
 export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./identity.ts";
