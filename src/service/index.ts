@@ -21,6 +21,7 @@ export {
 export { createHarnessHostService } from "./harness-host.ts";
 export { createJournalService, type JournalServiceOptions } from "./journal.ts";
 export { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+export * from "./team/index.ts";
 export { createSessionsService, type ServiceOptions } from "./sessions.ts";
 export { createTurnsService, type TurnsServiceOptions } from "./turns.ts";
 export { createToolCallsService, type ToolCallsServiceOptions } from "./tool-calls.ts";
