@@ -15,12 +15,14 @@ import type {
   ModelCatalog,
   TokenIssuer,
   ToolExecutor,
+  TurnTools,
 } from "../spi/index.ts";
 import type { Approval } from "./approve.ts";
 import type { BudgetConfig } from "./budgets.ts";
 import type { ForkInvocation } from "./fork.ts";
 import type { IdlePolicy } from "./idle.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { PartialCompletion } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import type { Settlement } from "./settle-call.ts";
 
@@ -31,6 +33,8 @@ export interface ControllerOptions {
   readonly models: ModelCatalog;
   /** Default: no tools, so mediated calls are FAILED_PRECONDITION. */
   readonly tools?: ToolExecutor | undefined;
+  /** The tools that single turns have of their own. Default: none. */
+  readonly turnTools?: TurnTools | undefined;
   /** What the host says of tool calls itself: the first rule that matches. Default: nothing. */
   readonly policies?: readonly PolicyRule[] | undefined;
   /** How much may be spent. Default: anything. */
@@ -102,6 +106,11 @@ export type CancelReason = "USER" | "TIMEOUT" | "INTERNAL";
 /** One item of a live stream. */
 export type LiveItem = { readonly kind: "record"; readonly record: StoredRecord } | { readonly kind: "delta"; readonly delta: Delta };
 
+/** One item of what follows a session closely. */
+export type FollowItem =
+  | { readonly kind: "record"; readonly record: StoredRecord }
+  | { readonly kind: "partial"; readonly partial: PartialCompletion };
+
 /** What to watch of a session. */
 export interface WatchRequest {
   readonly session: SessionUid;
@@ -168,6 +177,11 @@ export interface Controller extends AsyncDisposable {
   fork(invocation: ForkInvocation): Promise<readonly SessionRow[]>;
   /** Committed records in order, each once, and deltas as they come. A slow consumer loses deltas, never records. */
   watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined>;
+  /**
+   * Committed records in order, each once, and between them the completion in progress, each time that more of it has come: as it is
+   * then, so that a slow consumer is told less often and misses nothing.
+   */
+  follow(request: Omit<WatchRequest, "deltas">): AsyncGenerator<FollowItem, void, undefined>;
   /** The turn that this host runs for a session. */
   running(session: SessionUid): RunningTurn | undefined;
   /**

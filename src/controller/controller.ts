@@ -9,8 +9,8 @@
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import { executionIdOf, newExecutionId, newUuid, type ExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
-import type { ComputeRef, HarnessEntry, IdentityRef } from "../spi/index.ts";
-import type { JournalStore, NewEvent, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
+import type { IdentityRef, TurnToolsRequest } from "../spi/index.ts";
+import type { NewEvent, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import { approve, type Approval } from "./approve.ts";
 import type {
@@ -18,6 +18,7 @@ import type {
   Controller,
   ControllerOptions,
   ExecInvocation,
+  FollowItem,
   LiveItem,
   RunningTurn,
   Steering,
@@ -31,10 +32,11 @@ import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
 import { steerable } from "./inbox.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
-import { watchSession } from "./live.ts";
+import { followSession, watchSession, type LiveSources } from "./live.ts";
 import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
-import { readOfferedTools, ToolOffers } from "./offered-tools.ts";
+import { ToolOffers } from "./offered-tools.ts";
 import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
+import { Partials } from "./partials.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
 import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
@@ -47,6 +49,8 @@ import { Budgets, type Meter } from "./budgets.ts";
 import { computeToRestore, isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
 import { startEvents, type TurnContext } from "./turn-start.ts";
+import { executorOf } from "./turn-tools.ts";
+import { isCold, keptFence, wakeOrRelease } from "./waking.ts";
 import { Turn } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
@@ -76,8 +80,8 @@ class HostController implements Controller {
     this.#turnContext = {
       store: journal,
       models,
-      executor: options.tools,
       deltas: new DeltaHub(),
+      partials: new Partials(),
       history: new HistoryCache({ bytesMax: this.#limits.historyCacheBytesMax }),
       origins,
       sketcher: new RequestSketcher({ origins, digest: ports.digest, keysMax: this.#limits.sketchKeysMax }),
@@ -87,7 +91,7 @@ class HostController implements Controller {
       policies: options.policies ?? [],
       tokens: options.tokens,
     };
-    this.#offers = new ToolOffers(options.tools, ports.digest);
+    this.#offers = new ToolOffers(ports.digest);
     this.#budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#context = { journal, harnesses, running: this.#running, hostId, clock: ports.clock };
@@ -132,8 +136,9 @@ class HostController implements Controller {
       if (isAsleep(row)) await this.#wake(row, events);
       return { row: await rowOf(journal, session), turn: undefined };
     }
-    const { harnesses, tools } = this.#options;
-    const plan = await planRecovery({ journal, harnesses, digest: ports.digest, tools }, row, open);
+    const { harnesses } = this.#options;
+    const toolsOf = (recorded: Omit<TurnToolsRequest, "session">) => executorOf(this.#options, { session, ...recorded });
+    const plan = await planRecovery({ journal, harnesses, digest: ports.digest, toolsOf }, row, open);
     const turn = await this.#seated(session, () => this.#recover(row, { ...plan, invocation: { ...plan.invocation, deadlineMs } }, events));
     return { row: await rowOf(journal, session), turn };
   }
@@ -182,9 +187,17 @@ class HostController implements Controller {
   }
 
   watch(request: WatchRequest): AsyncGenerator<LiveItem, void, undefined> {
+    return watchSession(this.#liveSources, request);
+  }
+
+  follow(request: Omit<WatchRequest, "deltas">): AsyncGenerator<FollowItem, void, undefined> {
+    return followSession({ ...this.#liveSources, partials: this.#turnContext.partials }, request);
+  }
+
+  get #liveSources(): LiveSources {
     const { store: journal, deltas } = this.#turnContext;
     const { watchQueueItemsMax: queueItemsMax, watchQueueBytesMax: queueBytesMax } = this.#limits;
-    return watchSession({ journal, deltas, queueItemsMax, queueBytesMax }, request);
+    return { journal, deltas, queueItemsMax, queueBytesMax };
   }
 
   async steer(
@@ -302,7 +315,8 @@ class HostController implements Controller {
   async #startMetered(session: SessionUid, plan: TurnPlan, opened: Meter[]): Promise<Turn> {
     const { journal, hostId, ports } = this.#options;
     const executionId = newExecutionId(ports);
-    const offer = this.#offers.offer(session);
+    const executor = executorOf(this.#options, { session, config: plan.invocation.config });
+    const offer = this.#offers.offer(session, executor);
     const events = startEvents({ executionId, clock: ports.clock }, plan, offer?.aside);
     for (let attempt = 1; ; attempt++) {
       const row = await rowOf(journal, session);
@@ -326,14 +340,14 @@ class HostController implements Controller {
       offer?.started(startSeq);
       meter?.spend({ turns: 1 });
       const tape = Tape.empty();
-      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, tools: offer?.tools, meter, tape });
+      const tools = offer?.tools;
+      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, executor, tools, meter, tape });
     }
   }
 
   /** Takes an interrupted turn up again: a lease of its own, nothing written but RESUME on a cold session. */
   async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
-    const { turn, executionId, invocation, harness, descriptor } = plan;
-    const tools = await readOfferedTools(this.#options.journal, row.seed.uid, turn.startSeq);
+    const { turn, executionId, invocation, harness, descriptor, executor, tools } = plan;
     const meter = await this.#budgets?.open(row, { isNew: false });
     const claimed = this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
     claimed.catch(() => meter?.close(undefined));
@@ -347,6 +361,7 @@ class HostController implements Controller {
       descriptor,
       compute: computeToRestore(row),
       startSeq: turn.startSeq,
+      executor,
       tools,
       position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
       meter,
@@ -363,27 +378,6 @@ class HostController implements Controller {
     const writer = { kind: "claim", holder: hostId, ...lease } as const;
     return appendedOrThrow(await journal.append({ session: row.seed.uid, expectedLastSeq: row.projection.lastSeq, writer, events }));
   }
-}
-
-/** The fence that the session's incarnation here was minted, while it is the newest: a superseded one is not kept. */
-function keptFence(row: SessionRow, entry: HarnessEntry): Fence | undefined {
-  const fence = entry.fenceOf(row.seed.uid);
-  return fence === row.fence ? fence : undefined;
-}
-
-/** Wakes a session under a lease, which ends at once where that fails. */
-async function wakeOrRelease(journal: JournalStore, row: SessionRow, entry: HarnessEntry, fence: Fence): Promise<ComputeRef | undefined> {
-  const session = row.seed.uid;
-  try {
-    return await entry.wake({ sessionUid: session, fence, identity: row.seed.identity, compute: computeToRestore(row) });
-  } catch (error) {
-    await journal.append({ session, writer: { kind: "release", fence }, events: [] });
-    throw error;
-  }
-}
-
-function isCold(row: SessionRow): boolean {
-  return row.projection.computeState === ComputeState.COMPUTE_COLD;
 }
 
 function approvalOpenError(): HoldfastError {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
+import { HoldfastError, SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { answering, seededPorts, testHarness, TestHost, TestModel, type TestHostOptions } from "../testing/index.ts";
-import type { LiveItem } from "./index.ts";
+import { answering, seededPorts, testHarness, TestHost, TestModel, textResponse, type TestHostOptions } from "../testing/index.ts";
+import type { FollowItem, LiveItem } from "./index.ts";
 
 const chat = testHarness(async (start, sink) => {
   await sink.model({ model: "test", messages: start.inputs });
@@ -95,5 +95,79 @@ describe("watching a session", () => {
     const waiting = live.next();
     stop.abort(new Error("gone"));
     expect(await waiting).toEqual({ done: true, value: undefined });
+  });
+});
+
+describe("following a session", () => {
+  const summary = (item: FollowItem): string =>
+    item.kind === "record" ? `#${item.record.seq}` : item.partial.pieces.map(({ kind, text }) => `${kind}:${text}`).join("|");
+
+  /** A model that thinks, then answers word by word; it waits before each word until it is told to go on. */
+  function stepping(): { readonly model: TestModel; readonly step: () => void } {
+    let step = Promise.withResolvers<void>();
+    const model = new TestModel(async function* () {
+      yield { kind: "reasoning", partIndex: 0, text: "hm" };
+      for (const chunk of ["one ", "two"]) {
+        await step.promise;
+        step = Promise.withResolvers<void>();
+        yield { kind: "text", partIndex: 1, text: chunk };
+      }
+      await step.promise;
+      step = Promise.withResolvers<void>();
+      yield { kind: "completed", response: textResponse("one two"), facts: {} };
+    });
+    return { model, step: () => step.resolve() };
+  }
+
+  const once = testHarness(async (start, sink) => void (await sink.model({ model: "test", messages: start.inputs })));
+
+  it("tells the completion in progress as it is, reasoning with it, after the records before it", async () => {
+    const { model, step } = stepping();
+    await using host = newHost({ models: model, harnesses: { test: once } });
+    const session = await host.createSession();
+    const turn = await host.begin(session, ["hi"]);
+    const items: string[] = [];
+    for await (const item of host.controller.follow({
+      session,
+      fromSeq: turn.startSeq,
+      until: turn.outcome.then(({ lastSeq }) => lastSeq),
+    })) {
+      items.push(summary(item));
+      if (item.kind === "partial") step();
+    }
+    expect(items).toEqual(["#1", "#2", "#3", "reasoning:hm", "reasoning:hm|text:one ", "reasoning:hm|text:one two", "#4", "#5"]);
+  });
+
+  it("gives whoever comes late what has come so far", async () => {
+    const { model, step } = stepping();
+    await using host = newHost({ models: model, harnesses: { test: once } });
+    const session = await host.createSession();
+    const turn = await host.begin(session, ["hi"]);
+    const early = host.controller.follow({ session, fromSeq: 4 as Seq });
+    expect(summary((await early.next()).value!)).toBe("reasoning:hm");
+    step();
+    expect(summary((await early.next()).value!)).toBe("reasoning:hm|text:one ");
+    const late = host.controller.follow({ session, fromSeq: 3 as Seq });
+    expect([summary((await late.next()).value!), summary((await late.next()).value!)]).toEqual(["#3", "reasoning:hm|text:one "]);
+    step();
+    expect(summary((await late.next()).value!)).toBe("reasoning:hm|text:one two");
+    step();
+    await turn.outcome;
+    expect(summary((await late.next()).value!)).toBe("#4");
+    await Promise.all([early.return(), late.return()]);
+  });
+
+  it("tells nothing of a completion that ended, and of one that failed", async () => {
+    const failing = new TestModel(async function* () {
+      yield { kind: "text", partIndex: 0, text: "one " };
+      throw new HoldfastError("unavailable", "model: it is gone");
+    });
+    await using host = newHost({ models: failing, harnesses: { test: once } });
+    const session = await host.createSession();
+    const { lastSeq } = await (await host.begin(session, ["hi"])).outcome;
+    const items: string[] = [];
+    for await (const item of host.controller.follow({ session, fromSeq: 1 as Seq, until: Promise.resolve(lastSeq) }))
+      items.push(summary(item));
+    expect(items).toEqual(Array.from({ length: lastSeq }, (_, index) => `#${index + 1}`));
   });
 });

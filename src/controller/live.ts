@@ -3,6 +3,7 @@
  *
  * Invariants:
  * - A watcher that is behind is served from the store; its queue is bounded. It may lose deltas, never a record.
+ * - A completion in progress is told once every record before it was, as it is then; what its reader was too slow for is told together.
  * - A delta is delivered after every record that was committed when it was made, and dropped once its successor is out.
  */
 
@@ -11,8 +12,9 @@ import { HoldfastError } from "../base/errors.ts";
 import { SEQ_NONE, type Seq, type SessionUid } from "../base/ids.ts";
 import type { JournalStore, StoredRecord } from "../journal/index.ts";
 import type { Delta } from "../spi/index.ts";
-import type { LiveItem, WatchRequest } from "./contract.ts";
+import type { FollowItem, LiveItem, WatchRequest } from "./contract.ts";
 import type { DeltaHub } from "./deltas.ts";
+import type { PartialCompletion, Partials } from "./partials.ts";
 
 /** What a watch needs. */
 export interface LiveSources {
@@ -124,7 +126,40 @@ class WatchQueue {
 }
 
 /** Watches a session from a seq on; see `Controller.watch`. Ends quietly when the signal fires. */
-export async function* watchSession(sources: LiveSources, request: WatchRequest): AsyncGenerator<LiveItem, void, undefined> {
+export function watchSession(sources: LiveSources, request: WatchRequest): AsyncGenerator<LiveItem, void, undefined> {
+  return itemsOf<never>(sources, request, { listen: () => () => undefined, next: () => undefined });
+}
+
+/** Follows a session from a seq on; see `Controller.follow`. Ends quietly when the signal fires. */
+export async function* followSession(
+  sources: LiveSources & { readonly partials: Partials },
+  request: Omit<WatchRequest, "deltas">,
+): AsyncGenerator<FollowItem, void, undefined> {
+  const { session } = request;
+  let told: PartialCompletion | undefined;
+  const next = (nextSeq: Seq): FollowItem | undefined => {
+    const partial = sources.partials.of(session);
+    if (partial === undefined || partial === told || partial.afterSeq + 1 !== nextSeq) return undefined;
+    told = partial;
+    return { kind: "partial", partial };
+  };
+  const between = { listen: (ring: () => void) => sources.partials.listen(session, ring), next };
+  for await (const item of itemsOf(sources, { ...request, deltas: false }, between)) if (item.kind !== "delta") yield item;
+}
+
+/** What is told between the records. */
+interface Between<Item> {
+  /** Rings when there may be more; until the returned function is called. */
+  readonly listen: (ring: () => void) => () => void;
+  /** What there is to tell before the record with this seq, once all before it were delivered. */
+  readonly next: (nextSeq: Seq) => Item | undefined;
+}
+
+async function* itemsOf<Item>(
+  sources: LiveSources,
+  request: WatchRequest,
+  between: Between<Item>,
+): AsyncGenerator<LiveItem | Item, void, undefined> {
   const bell = new Bell();
   const queue = new WatchQueue(request.fromSeq, sources);
   const endings = [
@@ -133,6 +168,7 @@ export async function* watchSession(sources: LiveSources, request: WatchRequest)
       bell.ring();
     }),
     ...(request.deltas === false ? [] : [listen(sources.deltas, request.session, queue, bell)]),
+    between.listen(() => bell.ring()),
     onAbort(request.signal, () => bell.ring()),
   ];
   // The promise may live much longer than this watch, and keeps its callbacks until it settles: so they hold next to nothing.
@@ -150,7 +186,10 @@ export async function* watchSession(sources: LiveSources, request: WatchRequest)
         yield item;
       }
       if (until.seq !== undefined && queue.nextSeq > until.seq) return;
-      if (!queue.behind) await bell.wait();
+      const item = between.next(queue.nextSeq);
+      // While it was taken more may have come.
+      if (item !== undefined) yield item;
+      else if (!queue.behind) await bell.wait();
     }
   } catch (error) {
     if (!isAborted(request.signal)) throw error;

@@ -1,5 +1,5 @@
 /**
- * The tools that a turn is offered: the host's, as they are when the turn starts. They are kept beside the turn's start, so that a replay
+ * The tools that a turn is offered: its own and the host's, as they are when the turn starts. They are kept beside the turn's start, so that a replay
  * and a recovery are offered the same ones, whatever tools the host has then.
  *
  * Invariants:
@@ -36,23 +36,21 @@ interface Measured {
 
 /** Makes the offers of one controller's turns. */
 export class ToolOffers {
-  readonly #executor: Pick<ToolExecutor, "list"> | undefined;
   readonly #digest: Digest;
   readonly #measured = new WeakMap<ToolDefinition, Measured>();
   /** Where the list that a session was offered last is kept in full. */
   readonly #last = new Map<SessionUid, { readonly seq: Seq; readonly key: string }>();
 
-  constructor(executor: Pick<ToolExecutor, "list"> | undefined, digest: Digest) {
-    this.#executor = executor;
+  constructor(digest: Digest) {
     this.#digest = digest;
   }
 
-  /** What a turn of `session` is offered that starts now; undefined where the host has no tools. */
-  offer(session: SessionUid): ToolOffer | undefined {
+  /** What a turn of `session` is offered that starts now and has these tools; undefined where there are none. */
+  offer(session: SessionUid, executor: Pick<ToolExecutor, "list"> | undefined): ToolOffer | undefined {
     const tools: ToolDefinition[] = [];
     let keys = "";
     let leftBytes = OFFER_BYTES_MAX;
-    for (const { definition } of this.#executor?.list() ?? []) {
+    for (const { definition } of executor?.list() ?? []) {
       const { bytes, key } = this.#measure(definition);
       leftBytes -= bytes;
       if (leftBytes < 0) break;

@@ -13,10 +13,20 @@ import type { Digest } from "../base/ports.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
-import { INBOX_TOOL, Mediation, type HarnessCatalog, type HarnessDescriptor, type HarnessEntry, type ToolExecutor } from "../spi/index.ts";
+import {
+  INBOX_TOOL,
+  Mediation,
+  type HarnessCatalog,
+  type HarnessDescriptor,
+  type HarnessEntry,
+  type ToolDefinition,
+  type ToolExecutor,
+  type TurnToolsRequest,
+} from "../spi/index.ts";
 import type { ExecInvocation } from "./contract.ts";
 import { readTurn, type RecordedTurn, repeatedStartError, turnRecordOf, type TurnRecord } from "./recorded-turn.ts";
 import { isMintedAfter } from "./minted-id.ts";
+import { readOfferedTools } from "./offered-tools.ts";
 import { ownApprovals } from "./open-approvals.ts";
 import { safeName } from "./safe-name.ts";
 
@@ -28,6 +38,10 @@ export interface RecoveryPlan {
   readonly invocation: ExecInvocation;
   readonly harness: HarnessEntry;
   readonly descriptor: HarnessDescriptor;
+  /** What runs its tools. */
+  readonly executor: ToolExecutor | undefined;
+  /** The tools that it was offered. */
+  readonly tools: readonly ToolDefinition[] | undefined;
 }
 
 /** What recovery needs of its controller. */
@@ -35,8 +49,8 @@ export interface RecoveryContext {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly digest: Digest;
-  /** Undefined on a host that runs no tools. */
-  readonly tools: ToolExecutor | undefined;
+  /** What runs the tools of a turn that started so; undefined where there are none. */
+  readonly toolsOf: (turn: Omit<TurnToolsRequest, "session">) => ToolExecutor | undefined;
 }
 
 /** Plans the recovery of `row`'s open turn. Writes nothing. Throws FAILED_PRECONDITION when the turn may not go on here. */
@@ -46,15 +60,20 @@ export async function planRecovery(context: RecoveryContext, row: SessionRow, op
   await refuseRepeatedStart(context.journal, row, turn);
   const { harness, descriptor } = await recordedHarness(context.harnesses, row, turn);
   if (turn.start === undefined) refuseUnfinishedLegacy(turn);
-  refuseUnservedTools(turn, context.tools);
+  const config = turn.start?.config ?? new Uint8Array();
+  const tools = await readOfferedTools(context.journal, row.seed.uid, turn.startSeq);
+  const executor = context.toolsOf({ config, offered: tools });
+  refuseUnservedTools(turn, executor);
   return {
     turn,
+    executor,
+    tools,
     executionId: turn.executionId === "" ? legacyToken(row, turn, context.digest) : turn.executionId,
     invocation: {
       inputs: turn.inputs,
       caller: undefined,
       harness: turn.start?.harness ?? "",
-      config: turn.start?.config ?? new Uint8Array(),
+      config,
       resumeFromSeq: turn.start?.resumeFromSeq ?? 0n,
       expectedLastSeq: undefined,
       deadlineMs: undefined,

@@ -28,6 +28,7 @@ import { Gate, turnOverError } from "./gate.ts";
 import { HostTools } from "./host-tools.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 import { readOfferedTools } from "./offered-tools.ts";
+import { Partials } from "./partials.ts";
 import { readTurn, repeatedStartError, turnRecordOf, type RecordedTurn, type TurnRecord } from "./recorded-turn.ts";
 import { isBudgetFault } from "./budgets.ts";
 import { MessageOrigins } from "./request-sketch.ts";
@@ -257,6 +258,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     sketcher: undefined,
     origins: new MessageOrigins(),
     deltas: new DeltaHub(),
+    partials: new Partials(),
     ports: context.ports,
     principal: request.row.seed.identity,
     earlyServing: false,

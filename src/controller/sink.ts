@@ -52,6 +52,7 @@ import {
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
+import type { PartialPiece, Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
@@ -95,6 +96,7 @@ export interface SinkContext {
   readonly sketcher: RequestSketcher | undefined;
   readonly origins: MessageOrigins;
   readonly deltas: DeltaHub;
+  readonly partials: Partials;
   readonly ports: Ports;
   /** The session's principal: the actor of every effect. */
   readonly principal: IdentityRef | undefined;
@@ -310,13 +312,18 @@ export class TurnSink implements EventSink {
         "model: no provider of this host serves it; name one that is served, or give the host a provider and its key",
       );
     }
-    for await (const chunk of provider.complete(request, { signal })) {
-      signal.throwIfAborted();
-      if (chunk.kind === "completed") {
-        this.#publish(0, "", true);
-        return this.#completion(chunk);
+    const { partials, journal } = this.#context;
+    try {
+      for await (const chunk of provider.complete(request, { signal })) {
+        signal.throwIfAborted();
+        if (chunk.kind === "completed") {
+          this.#publish(0, "", true);
+          return this.#completion(chunk);
+        }
+        this.#show(chunk);
       }
-      if (chunk.kind === "text") this.#publish(chunk.partIndex, chunk.text, false);
+    } finally {
+      partials.end(journal.session);
     }
     throw new HoldfastError("unavailable", "model: the provider's stream ended before its completion was whole");
   }
@@ -332,6 +339,12 @@ export class TurnSink implements EventSink {
     this.#context.meter?.spendCompletion(tokensOf(chunk.response.usage), chunk.facts.costNanoDollars);
     refuseOversize("model", output);
     return { message, usage: chunk.response.usage, output };
+  }
+
+  #show(chunk: PartialPiece): void {
+    const { partials, journal, executionId } = this.#context;
+    partials.add(journal.session, { executionId, afterSeq: journal.issuedSeq }, chunk);
+    if (chunk.kind === "text") this.#publish(chunk.partIndex, chunk.text, false);
   }
 
   #publish(partIndex: number, chunk: string, done: boolean): void {

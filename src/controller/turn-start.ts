@@ -10,6 +10,7 @@ import type { DeltaHub } from "./deltas.ts";
 import { executionStartEvent, inputEvent, type EventStamp } from "./events.ts";
 import type { HistoryCache } from "./history.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
 import type { Tape } from "./tape.ts";
@@ -19,9 +20,8 @@ import type { TurnPosition } from "./turn-journal.ts";
 export interface TurnContext {
   readonly store: JournalStore;
   readonly models: ModelCatalog;
-  /** Undefined on a host that runs no tools. */
-  readonly executor: ToolExecutor | undefined;
   readonly deltas: DeltaHub;
+  readonly partials: Partials;
   readonly history: HistoryCache;
   readonly origins: MessageOrigins;
   readonly sketcher: RequestSketcher;
@@ -50,7 +50,9 @@ export interface TurnStart {
   /** The seq of the first record of its first append here: RESUME may come before the start. */
   readonly firstSeq?: Seq | undefined;
   readonly position: TurnPosition;
-  /** The host's tools as they are kept beside its start. */
+  /** What runs its tools; undefined where there are none. */
+  readonly executor: ToolExecutor | undefined;
+  /** The tools as they are kept beside its start. */
   readonly tools: readonly ToolDefinition[] | undefined;
   /** Absent on a host without budgets. The turn closes it. */
   readonly meter?: Meter | undefined;

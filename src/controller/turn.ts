@@ -70,7 +70,7 @@ export class Turn implements RunningTurn {
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
     this.#tools = new HostTools({
-      executor: withInbox(context.executor, this.#inbox),
+      executor: withInbox(start.executor, this.#inbox),
       journal: context.store,
       session: this.session,
       // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
@@ -190,7 +190,7 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, ports, origins, sketcher, limits, policies } = this.#context;
+    const { models, deltas, partials, ports, origins, sketcher, limits, policies } = this.#context;
     return new TurnSink({
       executor: this.#tools.executor,
       tools: this.#tools,
@@ -206,6 +206,7 @@ export class Turn implements RunningTurn {
       sketcher,
       origins,
       deltas,
+      partials,
       ports,
       principal: this.#start.seed.identity,
       earlyServing: actsThroughHostOnly(this.#start.descriptor),

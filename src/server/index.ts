@@ -4,11 +4,11 @@ export { DEFAULT_CONFIG, readConfig, type Environment, type Flags, type ServerCo
 export type { AgentDefinition, AgentTools } from "../harnesses/index.ts";
 export type { HarnessConfig, GvisorHarness, ProcessHarness, QuickjsHarness, RemoteHarness, RemoteTls } from "./harness-config.ts";
 export { createScriptedModel, parseScript, type Script } from "../models/index.ts";
+export { joinTools } from "../spi/index.ts";
 export { serve, type ServeOptions } from "./serve.ts";
 export { SETTINGS, type Setting, type SettingName } from "./settings.ts";
 export {
   createFunctionTools,
-  joinTools,
   type FunctionTool,
   type FunctionToolOutput,
   type FunctionToolRun,

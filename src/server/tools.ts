@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log, Ports } from "../base/index.ts";
-import type { ToolExecutor } from "../spi/index.ts";
-import { joinTools, openMcpTools } from "../tools/index.ts";
+import { joinTools, type ToolExecutor } from "../spi/index.ts";
+import { openMcpTools } from "../tools/index.ts";
 import type { ServerConfig } from "./config.ts";
 import { openBlobs } from "./runtimes.ts";
 

@@ -12,6 +12,7 @@ export * from "./faults.ts";
 export * from "./harness.ts";
 export * from "./identity.ts";
 export * from "./inbox.ts";
+export * from "./join-tools.ts";
 export * from "./model.ts";
 export * from "./outcome.ts";
 export * from "./registration.ts";

@@ -46,3 +46,19 @@ export interface ToolExecutor {
    */
   execute(call: ToolCall, run: ToolRun): Promise<ToolResult>;
 }
+
+/** A turn whose own tools are asked for. */
+export interface TurnToolsRequest {
+  readonly session: SessionUid;
+  /** The turn's config as it is journaled: what tells the turn's own tools must follow from it. */
+  readonly config: Uint8Array;
+  /** What the turn was offered when it started; absent for a turn that starts now. */
+  readonly offered?: readonly ToolDefinition[] | undefined;
+}
+
+/**
+ * The tools that a turn has of its own beside those of its host, such as those of a client that runs them itself; undefined for none. They go
+ * before the host's, and of two under one name the turn's own is run. It is asked when a turn starts and when one is taken up again, and must
+ * not throw.
+ */
+export type TurnTools = (turn: TurnToolsRequest) => ToolExecutor | undefined;

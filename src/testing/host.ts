@@ -29,6 +29,7 @@ import {
   type ModelResponse,
   type TokenIssuer,
   type ToolExecutor,
+  type TurnTools,
 } from "../spi/index.ts";
 
 /** A harness's run as a function. */
@@ -107,6 +108,7 @@ export interface TestHostOptions {
   readonly idle?: IdlePolicy | undefined;
   readonly tokens?: TokenIssuer | undefined;
   readonly tools?: ToolExecutor | undefined;
+  readonly turnTools?: TurnTools | undefined;
   readonly policies?: readonly PolicyRule[] | undefined;
   readonly budgets?: BudgetConfig | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
@@ -128,6 +130,7 @@ export class TestHost implements AsyncDisposable {
       harnesses: createHarnessCatalog(options.harnesses, options.placed),
       models: options.models ?? new TestModel(),
       tools: options.tools,
+      turnTools: options.turnTools,
       policies: options.policies,
       budgets: options.budgets,
       ports: options.ports,

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { SessionUid } from "../base/index.ts";
 import { ToolCallSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ToolCall, ToolResult } from "../spi/index.ts";
-import { createFunctionTools, joinTools, type FunctionTool } from "./index.ts";
+import { joinTools } from "../spi/index.ts";
+import { createFunctionTools, type FunctionTool } from "./index.ts";
 
 const RUN = { session: "s1" as SessionUid, signal: new AbortController().signal };
 const call = (tool: string, args: ToolCall["args"] = {}): ToolCall =>

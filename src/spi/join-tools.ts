@@ -1,7 +1,8 @@
 /** Several executors as one. */
 
-import { HoldfastError } from "../base/index.ts";
-import type { HostTool, ToolCall, ToolExecutor, ToolResult, ToolRun } from "../spi/index.ts";
+import { HoldfastError } from "../base/errors.ts";
+import type { HostTool, ToolExecutor, ToolRun } from "./tool.ts";
+import type { ToolCall, ToolResult } from "./wire.ts";
 
 /** The tools of all of `executors`; where two have one name, the first one's. */
 export function joinTools(...executors: readonly ToolExecutor[]): ToolExecutor {
