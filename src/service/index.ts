@@ -34,3 +34,18 @@ export {
   type ApprovalNews,
   type ApprovalNote,
 } from "./approval-feed.ts";
+export {
+  agentDefinition,
+  permissionFor,
+  permissionRules,
+  plainEnvironment,
+  resolveContextTokens,
+  resolveHost,
+  resolveModel,
+  turnConfig,
+  TURN_TOOLS_MAX,
+  type ClientTool,
+  type EnvironmentTurn,
+  type ResolvedHost,
+  type TurnMode,
+} from "./environment/index.ts";

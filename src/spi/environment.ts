@@ -35,12 +35,14 @@ export interface ObservationSource {
   readonly maxAgeMs: number;
 }
 
-/** Tools of the host by their names; `*` stands for any characters. Of what fits a name the longest decides. */
+/**
+ * The tools of the host that an environment offers, by their names; `*` stands for any characters. Of what fits a name the longest
+ * decides, and `physical` where both lists have that. A tool in neither is not on offer.
+ */
 export interface EnvironmentTools {
-  /** Which of the host's tools are on offer. */
-  readonly offered: readonly string[];
-  /** Those that only read or compute. Where a pattern under `physical` fits as well, that decides; what fits neither is physical. */
+  /** Those that only read or compute. */
   readonly pure: readonly string[];
+  /** Those that act on the world. */
   readonly physical: readonly string[];
 }
 
@@ -48,7 +50,7 @@ export interface EnvironmentTools {
 export interface EnvironmentHost {
   /** Drives the turns there; absent for the environment's harness. */
   readonly harness?: string | undefined;
-  /** The host's tools that are there, of those that the environment offers; absent for all of these. */
+  /** The tools that are there, of those that the environment offers; `*` stands for any characters. Absent for all of these. */
   readonly tools?: readonly string[] | undefined;
   /** Absent for the environment's. */
   readonly observation?: ObservationSource | undefined;

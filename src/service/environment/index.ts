@@ -1,0 +1,8 @@
+/** Environments: what they come to for a client, a tool and a turn. */
+
+export { AGENT_HARNESS, plainEnvironment } from "./defaults.ts";
+export { resolveHost, type ResolvedHost } from "./hosts.ts";
+export { CONTEXT_TOKENS_MIN, resolveContextTokens, resolveModel } from "./models.ts";
+export { TURN_TOOLS_MAX } from "./offered.ts";
+export { permissionFor, permissionRules, type CategorisedTool, type Permission } from "./permissions.ts";
+export { agentDefinition, turnConfig, type ClientTool, type EnvironmentTurn, type TurnDefinition, type TurnMode } from "./turn-config.ts";
