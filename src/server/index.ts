@@ -1,7 +1,7 @@
 /** `holdfast/server`: a Holdfast server inside a program, and as a process. */
 
 export { DEFAULT_CONFIG, readConfig, type Environment, type Flags, type ServerConfig } from "./config.ts";
-export type { AgentDefinition, AgentTools } from "../harnesses/index.ts";
+export type { AgentDefinition, AgentMode, AgentTools } from "../harnesses/index.ts";
 export type { HarnessConfig, GvisorHarness, ProcessHarness, QuickjsHarness, RemoteHarness, RemoteTls } from "./harness-config.ts";
 export { createScriptedModel, parseScript, type Script } from "../models/index.ts";
 export { joinTools } from "../spi/index.ts";

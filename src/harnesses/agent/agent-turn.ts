@@ -59,7 +59,7 @@ export class AgentTurn {
     this.#drive = drive;
     this.#conversation = read.conversation;
     this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
-    this.#tools = offeredTools(start.tools ?? [], agent.tools);
+    this.#tools = offeredTools(start.tools ?? [], agent);
     this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
     const instructions = [agent.systemPrompt, agent.answer === undefined ? "" : formOf(agent.answer)].filter((text) => text !== "");
     this.#system = instructions.length === 0 ? [] : [textMessage("system", instructions.join("\n\n"))];

@@ -136,6 +136,37 @@ describe("the agent harness", () => {
     expect(story.filter((line) => line.startsWith("TOOL"))).toEqual(["TOOL_RESULT a 0"]);
   });
 
+  it("tells the model of a blocked tool that it is blocked and why, and asks nobody", async () => {
+    const tools = {
+      free: ["*"],
+      ask: ["write"],
+      blocked: [{ tool: "w*" }, { tool: "write", reason: "The disk is full." }, { tool: "p*" }],
+    };
+    const calls: Saying["calls"] = [
+      ["write", "a", {}],
+      ["picky", "b", { n: 1 }],
+      ["read", "c", { path: "x" }],
+    ];
+    const { at, session, outcome, requests, tools: run } = await turn(inTurn({ calls }), { tools });
+    expect(outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    expect(requests[0]!.tools!.map(({ name }) => name)).toEqual(["read"]);
+    expect(told(requests[1]!).at(-1)).toBe(
+      [
+        "tool result a: this tool is blocked, so nothing was run: The disk is full.",
+        "result b: this tool is blocked, so nothing was run",
+        "result c",
+      ].join(" "),
+    );
+    expect(run.ran).toEqual(["c"]);
+    expect(await at.checks(session)).toEqual(["same"]);
+  });
+
+  it("passes over what its caller keeps in the config", async () => {
+    const { outcome, requests } = await turn(inTurn(), { client: { message_id: "m1", tools: [{ name: "read" }] } });
+    expect(outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    expect(requests).toHaveLength(1);
+  });
+
   it("offers none where it names none", async () => {
     const { requests } = await turn(inTurn({ calls: [["write", "a", {}]] }), {});
     expect(requests[0]!.tools).toBeUndefined();
@@ -263,7 +294,11 @@ describe("the agent harness", () => {
     [{ model: 1 }, "config.model: must be a text"],
     [{ tools: { free: ["a b"] } }, "config.tools.free[0]: must be a tool's name, or the start of one and *"],
     [{ max_steps: 0 }, "config.max_steps: must be a whole number from 1 to 1000"],
-    [{ tool: {} }, "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer"],
+    [
+      { tool: {} },
+      "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer, mode, observation, client",
+    ],
+    [{ mode: "ooda_re_act" }, "config.observation.tool: must be the name of the tool that observes; the mode ooda_re_act needs one"],
   ])("fails for good on a config that is wrong: %j", async (config, description) => {
     const { host, session } = await turn(inTurn(), config);
     expect((await host.records(session)).at(-1)!.event!.body.value).toMatchObject({ state: "FAILED", error: { code: 3, description } });

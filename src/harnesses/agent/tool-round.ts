@@ -42,7 +42,9 @@ export async function refuseAll(calls: readonly CallSlot[], why: string, round: 
 }
 
 /** Why a call is not even asked of the host. */
-function refusalOf(slot: CallSlot, { mediations }: OfferedTools): [[CallSlot, string]] | undefined {
+function refusalOf(slot: CallSlot, { mediations, withheld }: OfferedTools): [[CallSlot, string]] | undefined {
+  const why = withheld(slot.call.tool);
+  if (why !== undefined) return [[slot, why]];
   if (!mediations.has(slot.call.tool)) return [[slot, notOnOffer([...mediations.keys()])]];
   if (slot.call.args === undefined) return [[slot, "the arguments are not a JSON object; the tool was not run"]];
   return undefined;
