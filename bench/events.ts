@@ -40,6 +40,13 @@ function textOf(length: number, index: number): string {
   return text.slice(0, length).toWellFormed();
 }
 
+/** The same in bytes of UTF-8, which it has exactly. */
+export function textOfBytes(bytes: number, index: number): string {
+  let text = textOf(bytes, index);
+  while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1);
+  return text + ".".repeat(bytes - Buffer.byteLength(text));
+}
+
 /** Makes the event at an index of a journal. */
 export type EventSource = (index: number) => Event;
 

@@ -2,16 +2,12 @@
  * One journal that grows to 100,000 events: what its 1st turn costs, and those around its 100th, 1,000th and 10,000th. A turn
  * costs what it does, not what went before it: with the echo harness, which reads no history, the later ones must cost no more
  * than the early ones. The chat harness sends its whole conversation to the model, so its turns grow with that by nature.
- *
- * Beside each window of the long journal a fresh one runs the same turns, one for one: the machine's mood of that moment meets both.
  */
 
-import type { SessionUid } from "../src/base/index.ts";
-import type { Controller } from "../src/controller/index.ts";
-import type { JournalStore } from "../src/journal/index.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
-import { newController, runTurn } from "./host.ts";
-import { median, spread, Stopwatch } from "./statistics.ts";
+import { newController, runTurn, type TurnInput } from "./host.ts";
+import { longRun, medianCost, timedTurn, type Host, type LongRun, type TurnCost } from "./long-run.ts";
+import { median, spread } from "./statistics.ts";
 import { createSession, withStore } from "./stores.ts";
 
 /** Events of one turn: ten, so that 10,000 turns are 100,000 events. */
@@ -22,25 +18,6 @@ const WARM_UP_TURNS = 400;
 const EARLY_TURN = 100;
 const TARGET: Target = { of: "ratio", bound: "at-most", limit: 1.2 };
 const INPUT = "And then?";
-
-/** A host with one journal in it. */
-interface Host {
-  readonly store: JournalStore;
-  readonly controller: Controller;
-}
-
-/** What a turn took. */
-interface TurnCost {
-  readonly ms: number;
-  readonly cpuUs: number;
-}
-
-/** What one run gave: the medians of the turns in each window, by the turn that names it, and of the fresh ones beside them. */
-interface LongRun {
-  readonly windows: ReadonlyMap<number, TurnCost>;
-  readonly fresh: ReadonlyMap<number, TurnCost>;
-  readonly lastSeq: number;
-}
 
 /** Measures the `long` group. */
 export async function measureLong(context: BenchContext): Promise<Row[]> {
@@ -55,9 +32,10 @@ async function echoRuns(context: BenchContext, turns: readonly number[]): Promis
     await withStore(context, "inline", async (store) => {
       await using controller = newController(store);
       const host = { store, controller };
-      const texts = await inputsFor(host);
-      firsts.push(await firstTurns(host, texts));
-      runs.push(await longRun(context, host, { turns, texts, label: `long, round ${round + 1}` }));
+      const input = await inputFor(host);
+      firsts.push(await firstTurns(host, input));
+      const label = `long, round ${round + 1}`;
+      runs.push(await longRun(context, host, { turns, windowTurns: WINDOW_TURNS, input, seed: {}, label }));
     });
   }
   const rows: Row[] = [rowOf("1st turn of a journal (100 journals)", firsts)];
@@ -83,68 +61,24 @@ function rowOf(name: string, costs: readonly TurnCost[]): Row {
   return { group: "long", name, value: median(timesMs), unit: "ms", spread: spread(timesMs), cpuUs: medianCost(costs).cpuUs };
 }
 
-function medianCost(costs: readonly TurnCost[]): TurnCost {
-  return { ms: median(costs.map(({ ms }) => ms)), cpuUs: median(costs.map(({ cpuUs }) => cpuUs)) };
-}
-
 /** As many inputs as make a turn ten events. */
-async function inputsFor(host: Host): Promise<string[]> {
+async function inputFor(host: Host): Promise<TurnInput> {
   const session = await createSession(host.store);
-  await runTurn(host.controller, host.store, session, [INPUT]);
+  await runTurn(host.controller, host.store, session, { texts: [INPUT] });
   const row = await host.store.get(session);
   const others = (row?.projection.lastSeq ?? 0) - 1;
-  return Array.from({ length: TURN_EVENTS - others }, () => INPUT);
+  return { texts: Array.from({ length: TURN_EVENTS - others }, () => INPUT) };
 }
 
 /** The first turns of as many journals, after a warm-up of as many that are not counted. */
-async function firstTurns(host: Host, texts: readonly string[]): Promise<TurnCost> {
+async function firstTurns(host: Host, input: TurnInput): Promise<TurnCost> {
   const costs: TurnCost[] = [];
   for (let journal = 0; journal < WARM_UP_TURNS + WINDOW_TURNS; journal++) {
     const session = await createSession(host.store);
-    const cost = await timedTurn(host, session, texts);
+    const cost = await timedTurn(host, session, input);
     if (journal >= WARM_UP_TURNS) costs.push(cost);
   }
   return medianCost(costs);
-}
-
-interface LongRunOptions {
-  readonly turns: readonly number[];
-  readonly texts: readonly string[];
-  readonly label: string;
-  readonly harness?: string;
-}
-
-async function longRun(context: BenchContext, host: Host, options: LongRunOptions): Promise<LongRun> {
-  const { turns, texts, label, harness = "echo" } = options;
-  const session = await createSession(host.store, { harness });
-  const windows = new Map<number, TurnCost>();
-  const fresh = new Map<number, TurnCost>();
-  let done = 0;
-  for (const turn of turns) {
-    const first = Math.max(1, turn - WINDOW_TURNS / 2);
-    context.progress(`${label}: on the way to turn ${turn}`);
-    for (; done < first - 1; done++) await runTurn(host.controller, host.store, session, texts);
-    context.settle();
-    const beside = await createSession(host.store, { harness });
-    const costs: TurnCost[] = [];
-    const freshCosts: TurnCost[] = [];
-    // A window that begins with the very first turn is that turn alone.
-    const count = turn === 1 ? 1 : WINDOW_TURNS;
-    for (let index = 0; index < count; index++, done++) {
-      costs.push(await timedTurn(host, session, texts));
-      freshCosts.push(await timedTurn(host, beside, texts));
-    }
-    windows.set(turn, medianCost(costs));
-    fresh.set(turn, medianCost(freshCosts));
-  }
-  const row = await host.store.get(session);
-  return { windows, fresh, lastSeq: row?.projection.lastSeq ?? 0 };
-}
-
-async function timedTurn({ controller, store }: Host, session: SessionUid, texts: readonly string[]): Promise<TurnCost> {
-  const watch = new Stopwatch();
-  await runTurn(controller, store, session, texts);
-  return { ms: watch.elapsedMs(), cpuUs: watch.cpuUs() };
 }
 
 /** The chat harness, for information: each turn sends the model the whole conversation. */
@@ -152,10 +86,10 @@ async function chatRun(context: BenchContext, turns: readonly number[]): Promise
   return withStore(context, "inline", async (store) => {
     await using controller = newController(store);
     const host = { store, controller };
-    for (let turn = 0; turn < WARM_UP_TURNS; turn++) {
-      await runTurn(controller, store, await createSession(store, { harness: "chat" }), [INPUT]);
-    }
-    const { windows } = await longRun(context, host, { turns, texts: [INPUT], label: "long, chat", harness: "chat" });
+    const input = { texts: [INPUT] };
+    const seed = { harness: "chat" };
+    for (let turn = 0; turn < WARM_UP_TURNS; turn++) await runTurn(controller, store, await createSession(store, seed), input);
+    const { windows } = await longRun(context, host, { turns, windowTurns: WINDOW_TURNS, input, seed, label: "long, chat" });
     return [...windows].map(([turn, cost]) => ({
       ...rowOf(turn === 1 ? "chat, 1st turn (one)" : `chat, turns around the ${turn}th`, [cost]),
       spread: undefined,

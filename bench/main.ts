@@ -11,6 +11,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   verify: async () => (await import("./verify.ts")).measureVerify,
   replay: async () => (await import("./replay.ts")).measureReplay,
   turns: async () => (await import("./turns.ts")).measureTurns,
+  agent: async () => (await import("./agent.ts")).measureAgent,
   wire: async () => (await import("./wire.ts")).measureWire,
   processes: async () => (await import("./processes.ts")).measureProcesses,
   quickjs: async () => (await import("./quickjs.ts")).measureQuickJs,

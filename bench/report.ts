@@ -25,7 +25,7 @@ export const NOT_MEASURED: readonly string[] = [
   "PostgreSQL, or any store but SQLite",
   "many hosts, leases that are contended, takeover",
   "cold caches: files and code are warm; nothing is read after a reboot",
-  "harnesses in other processes or sandboxes; tools, approvals, forks, snapshots",
+  "approvals, forks, tools that take time, and MCP servers",
   "journals that do not fit in memory, and large payloads",
   "REST and server-sent events, TLS, authentication",
   "many clients at once beyond 64 turns; slow clients",

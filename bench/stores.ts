@@ -49,6 +49,6 @@ export async function createSession(store: JournalStore, seed: Partial<SessionSe
 }
 
 /** Creates `count` sessions, all in one tick. */
-export function createSessions(store: JournalStore, count: number): Promise<SessionUid[]> {
-  return Promise.all(Array.from({ length: count }, () => createSession(store)));
+export function createSessions(store: JournalStore, count: number, seed: Partial<SessionSeed> = {}): Promise<SessionUid[]> {
+  return Promise.all(Array.from({ length: count }, () => createSession(store, seed)));
 }

@@ -85,7 +85,7 @@ async function turnsOn(store: JournalStore, harnesses: Readonly<Record<Variant, 
     const variant = VARIANTS[run % VARIANTS.length]!;
     for (let turn = 0; turn < RUN_TURNS; turn++) {
       const watch = new Stopwatch();
-      await runTurn(controller, store, sessions[variant], [INPUT]);
+      await runTurn(controller, store, sessions[variant], { texts: [INPUT] });
       // Its process has slept while the others had their turns.
       if (turn >= WAKING_TURNS) latenciesMs[variant].push(watch.elapsedMs());
     }
