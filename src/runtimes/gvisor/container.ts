@@ -13,12 +13,12 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { HoldfastError } from "../../base/errors.ts";
+import { Tail } from "../../node/index.ts";
 import { bundleConfig } from "./bundle.ts";
 import type { GvisorSettings } from "./options.ts";
 import { openPipes, type StandardPipes } from "./pipes.ts";
 import type { Programs } from "./programs.ts";
 import { callRunsc, runscFlags } from "./runsc.ts";
-import { Tail } from "./tail.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** How a container ended: its program's code, or the signal that runsc or the program was ended by. */
@@ -89,7 +89,8 @@ export class Container {
     this.stdout = stdout;
     this.#host = host;
     this.#process = started;
-    this.#tail = new Tail(stderr, stderrBytesMax, ports.clock);
+    this.#tail = new Tail({ bytesMax: stderrBytesMax, clock: ports.clock });
+    this.#tail.follow(stderr);
     stdin.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       started.once("exit", (code, signal) => {
@@ -116,7 +117,7 @@ export class Container {
 
   /** The end of what it, or runsc, wrote to standard error. */
   lastWords(waitMs: number): Promise<string> {
-    return this.#tail.text(waitMs);
+    return this.#tail.lastText(waitMs);
   }
 
   async pause(): Promise<void> {

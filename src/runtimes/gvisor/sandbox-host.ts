@@ -9,6 +9,7 @@ import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { HoldfastError } from "../../base/errors.ts";
 import { newUuid } from "../../base/ids.ts";
+import { StartGate } from "../../node/index.ts";
 import type { CallOptions } from "../../spi/index.ts";
 import { emptyPaths, visiblePaths } from "./bundle.ts";
 import type { ContainerHost } from "./container.ts";
@@ -17,7 +18,6 @@ import { Images } from "./images.ts";
 import { unrunnable } from "./probe.ts";
 import { digestOf } from "./programs.ts";
 import { Sandbox, type SandboxImage } from "./sandbox.ts";
-import { StartGate } from "./start-gate.ts";
 
 /** An image that is stored, and can be used here. */
 export interface StoredImage {

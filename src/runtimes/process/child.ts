@@ -11,9 +11,9 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Clock } from "../../base/ports.ts";
+import { Tail } from "../../node/index.ts";
 import type { Command } from "./command.ts";
 import { INFO_FD } from "./confinement.ts";
-import { Tail } from "./tail.ts";
 
 /** How a process ended: by itself with a code, or by a signal. */
 export type Exit = { readonly kind: "code"; readonly code: number } | { readonly kind: "signal"; readonly signal: string };
@@ -39,7 +39,6 @@ export class Child {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly #clock: Clock;
-  readonly #process: ChildProcess;
   readonly #confined: boolean;
   readonly #tail: Tail;
   /** The process that bubblewrap confines, once it is known. */
@@ -68,14 +67,13 @@ export class Child {
     this.pid = pid;
     this.stdin = stdin;
     this.stdout = stdout;
-    this.#process = started;
     this.#clock = clock;
     this.#confined = confined;
-    this.#tail = new Tail(stderrBytesMax);
+    this.#tail = new Tail({ bytesMax: stderrBytesMax, clock });
     // Writes to a child that has gone fail here; that it has gone is told by its end.
     stdin.on("error", () => undefined);
-    this.#readText(stderr);
-    if (outputIsText) this.#readText(stdout);
+    this.#tail.follow(stderr);
+    if (outputIsText) this.#tail.follow(stdout);
     const info = started.stdio[INFO_FD];
     if (info !== undefined && info !== null && "read" in info) this.#readInfo(info);
     this.exited = new Promise((resolve) => {
@@ -104,17 +102,8 @@ export class Child {
   }
 
   /** The same, once nothing more comes or `waitMs` have passed. */
-  async lastWords(waitMs: number): Promise<string> {
-    const stream = this.#process.stderr;
-    if (stream !== null && !stream.closed) {
-      const closed = Promise.withResolvers<void>();
-      const timer = this.#clock.after(waitMs, closed.resolve);
-      stream.once("close", closed.resolve);
-      await closed.promise;
-      timer.cancel();
-      stream.destroy();
-    }
-    return this.#tail.text();
+  lastWords(waitMs: number): Promise<string> {
+    return this.#tail.lastText(waitMs);
   }
 
   /** Stops its processor time; it keeps its memory. */
@@ -157,25 +146,6 @@ export class Child {
     send(-this.pid, signal);
   }
 
-  #readText(stream: Readable): void {
-    let budget = TEXT_BYTES_PER_WINDOW;
-    let isWindowOpen = false;
-    stream.on("error", () => undefined);
-    stream.on("data", (chunk: Buffer) => {
-      this.#tail.push(chunk);
-      budget -= chunk.length;
-      if (!isWindowOpen) {
-        isWindowOpen = true;
-        this.#clock.after(TEXT_WINDOW_MS, () => {
-          isWindowOpen = false;
-          budget = TEXT_BYTES_PER_WINDOW;
-          stream.resume();
-        });
-      }
-      if (budget <= 0) stream.pause();
-    });
-  }
-
   #readInfo(stream: Readable): void {
     let text = "";
     stream.on("error", () => undefined);
@@ -196,9 +166,6 @@ function exitOf(code: number | null, signal: string | null, confined: boolean): 
 
 /** How long bubblewrap may take to leave once what it confines is gone. */
 const REAP_MS = 1_000;
-/** What is read of a child's text at most: 20 MiB a second. */
-const TEXT_WINDOW_MS = 50;
-const TEXT_BYTES_PER_WINDOW = 1024 * 1024;
 
 function send(pid: number, signal: NodeJS.Signals): void {
   try {

@@ -12,6 +12,7 @@ import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/errors.ts";
 import { newUuid } from "../../base/ids.ts";
 import { RuntimeCapabilitiesSchema, SnapshotRefSchema } from "../../gen/agentsessions/v1/session_pb.ts";
+import { StartGate } from "../../node/index.ts";
 import { ComputeState } from "../../spi/index.ts";
 import type {
   CallOptions,
@@ -27,7 +28,6 @@ import type {
 } from "../../spi/index.ts";
 import { processSettings, type ProcessRuntimeOptions, type ProcessSettings } from "./options.ts";
 import { Sandbox } from "./sandbox.ts";
-import { StartGate } from "./start-gate.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** A runtime that starts `command` for every incarnation. Throws INVALID_ARGUMENT for options that cannot be. */

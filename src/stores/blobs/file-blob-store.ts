@@ -17,9 +17,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { threadId } from "node:worker_threads";
 import { HoldfastError } from "../../base/index.ts";
+import { makeFolder } from "../../node/index.ts";
 import type { BlobRef, BlobStore, CallOptions } from "../../spi/index.ts";
 import { addressOf, checkedBlob, hexOf } from "./blob-address.ts";
-import { makeFolder } from "./folder.ts";
 
 /** A temporary file that is older is nobody's any longer. */
 const ABANDONED_AFTER_MS = 60 * 60 * 1000;
@@ -41,7 +41,7 @@ export interface FileBlobStoreOptions {
  * UNAVAILABLE where it cannot be read.
  */
 export function openFileBlobStore({ folder, nowMs }: FileBlobStoreOptions): BlobStore {
-  makeFolder(folder);
+  makeFolder(folder, "blob folder");
   try {
     removeAbandoned(folder, nowMs);
   } catch (error) {
@@ -122,7 +122,7 @@ class FileBlobStore implements BlobStore {
 
   async #makeFolder(folder: string): Promise<void> {
     if (this.#folders.has(folder)) return;
-    if (statSync(folder, { throwIfNoEntry: false }) === undefined) makeFolder(folder);
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) makeFolder(folder, "blob folder");
     // Another process may have made it, and not have come further.
     await syncFolder(this.#folder);
     this.#folders.add(folder);
