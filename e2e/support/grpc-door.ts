@@ -15,7 +15,7 @@ import { SessionSchema } from "../../src/gen/agentsessions/v1/session_pb.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type MethodDesc } from "../../src/grpc/index.ts";
 import type { StoredRecord } from "../../src/journal/index.ts";
 import { systemClock } from "../../src/node/index.ts";
-import type { HarnessHostService, JournalService, SessionsService } from "../../src/service/contract.ts";
+import type { AgentService, HarnessHostService, JournalService, SessionsService } from "../../src/service/contract.ts";
 
 /** A health that changes when it is told to. */
 export class TestHealth implements Health {
@@ -68,6 +68,7 @@ export interface DoorOptions {
   readonly limits?: Partial<GatewayLimits>;
   readonly token?: string;
   readonly harnessHost?: HarnessHostService;
+  readonly agent?: Partial<AgentService>;
   readonly authenticateHarness?: Authenticate;
   readonly onLog?: (message: string, fields: LogFields | undefined) => void;
 }
@@ -100,6 +101,7 @@ export async function openDoor(options: DoorOptions = {}) {
     log: { log: (level, message, fields) => (level === "error" ? options.onLog?.(message, fields) : undefined) },
     limits: options.limits,
     harnessHost: options.harnessHost,
+    agent: options.agent && { streamSession: refuse, watchTeam: refuse, ...options.agent },
     authenticateHarness: options.authenticateHarness,
   });
   const listener = await listen({

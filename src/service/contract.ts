@@ -3,6 +3,9 @@
  * adapters over the same handlers, so both give the same answers, the same errors and the same limits.
  */
 
+import type { HoldfastError } from "../base/errors.ts";
+import type { Seq } from "../base/ids.ts";
+import type { SessionRequest, SessionResponse, TeamEvent, WatchTeamRequest } from "../gen/roz/v1/agent_pb.ts";
 import type { StoredRecord } from "../journal/index.ts";
 import type { Caller, Delta, Session } from "../spi/index.ts";
 import type {
@@ -44,6 +47,27 @@ export interface CallContext {
   readonly caller: Caller;
   /** Fires when the client went away, its deadline passed or the server drains. */
   readonly signal: AbortSignal;
+}
+
+/** A request of a stream, as it came. */
+export type Incoming<Message> =
+  | { readonly kind: "message"; readonly message: Message }
+  /** What came is no request; `error` says why. */
+  | { readonly kind: "malformed"; readonly error: HoldfastError };
+
+/** What a transport knows of a call with streams both ways. */
+export interface StreamContext extends CallContext {
+  /** A value of the call's metadata; undefined where it has none under this key. */
+  readonly metadata: (key: string) => string | undefined;
+  /** Sends the headers of the response, once and before the first response. */
+  readonly announce: (headers: Readonly<Record<string, string>>) => void;
+}
+
+/** A response of an interactive stream, and how much of its session its reader has seen with it. */
+export interface AgentResponse {
+  readonly response: SessionResponse;
+  /** The seq of the last record whose effects the reader has. */
+  readonly seq: Seq;
 }
 
 /** A frame of a live stream; the transport encodes it. A record's stored bytes go out as they are. */
@@ -108,6 +132,17 @@ export interface JournalService {
   import(requests: AsyncIterable<ImportRequest>, context: CallContext): Promise<ImportResponse>;
   /** The session's head as it is now, signed by this host. */
   signHead(request: SignHeadRequest, context: CallContext): Promise<SignedHead>;
+}
+
+/** `roz.v1.AgentService`, the interactive door. */
+export interface AgentService {
+  /**
+   * One conversation. What goes wrong in it is a response of it; the stream ends when its client ends it or goes away, when a newer one of the
+   * same session takes over, and where it could not begin. A turn goes on without it.
+   */
+  streamSession(requests: AsyncIterable<Incoming<SessionRequest>>, context: StreamContext): AsyncGenerator<AgentResponse, void, undefined>;
+  /** What the workers of a task do, from its beginning until the team has ended. NOT_FOUND for an unknown task, before the first. */
+  watchTeam(request: WatchTeamRequest, context: CallContext): AsyncGenerator<TeamEvent, void, undefined>;
 }
 
 /** `holdfast.v1.HarnessHost`: what a harness that is driven over the contract's own wire asks of its host. */

@@ -10,6 +10,7 @@ import { Health as HealthProtocol } from "../../gen/grpc/health/v1/health_pb.ts"
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { rawMethod } from "../../grpc/index.ts";
+import type { HoldfastError } from "../../base/errors.ts";
 import type { Authenticate } from "../contract.ts";
 import { GATEWAY_LIMITS } from "../limits.ts";
 import { Admission } from "./admission.ts";
@@ -29,6 +30,8 @@ export interface GrpcDoorOptions extends Omit<CallOptions, "limits" | "admission
   /** Who a harness is that calls its host; without it, none is let in. */
   readonly authenticateHarness?: Authenticate | undefined;
   readonly limits?: Partial<CallOptions["limits"]> | undefined;
+  /** What a call that is not let in is told before its status. Default: nothing. */
+  readonly lastWord?: ((path: string, error: HoldfastError) => Uint8Array | undefined) | undefined;
 }
 
 /** A service and its handlers by the names of their methods; a method without one is UNIMPLEMENTED. */
@@ -63,7 +66,7 @@ export function createGrpcDoor(options: GrpcDoorOptions, services: (calls: OpenC
     "grpc.keepalive_time_ms": limits.keepaliveIntervalMs,
     "grpc.keepalive_timeout_ms": limits.keepaliveTimeoutMs,
     "grpc.enable_channelz": 0,
-    interceptors: [receiving({ admission, limits, log: options.log }), pipelined],
+    interceptors: [receiving({ admission, limits, log: options.log, lastWord: options.lastWord }), pipelined],
   });
   const own = services(calls);
   const served = [...own.map(([service]) => service), ...DOOR_SERVICES];

@@ -12,7 +12,7 @@
 
 import { constants } from "node:http2";
 import { Duplex } from "node:stream";
-import { ServerInterceptingCall, type Metadata, type ServerInterceptingCallInterface, type ServerInterceptor } from "@grpc/grpc-js";
+import { Metadata, ServerInterceptingCall, type ServerInterceptingCallInterface, type ServerInterceptor } from "@grpc/grpc-js";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
 import { statusOf } from "../../grpc/index.ts";
@@ -22,8 +22,17 @@ import type { GatewayLimits } from "../limits.ts";
 import { isPublic, type Admission } from "./admission.ts";
 import { FrameMeter } from "./meter.ts";
 
+/** What a door receives with. */
+interface ReceivingDoor {
+  readonly admission: Admission;
+  readonly limits: GatewayLimits;
+  readonly log: Log;
+  /** What a call that is not let in is told before its status, where its protocol has a message for that. */
+  readonly lastWord?: ((path: string, error: HoldfastError) => Uint8Array | undefined) | undefined;
+}
+
 /** Receives the calls of one server. It must be the first of the interceptors: the one next to the connection. */
-export function receiving(door: { readonly admission: Admission; readonly limits: GatewayLimits; readonly log: Log }): ServerInterceptor {
+export function receiving(door: ReceivingDoor): ServerInterceptor {
   const arrivals = new Arrivals(door.limits.arrivingBytesMax);
   return (method, call) => {
     const reception = new Reception(call, { ...door, arrivals, path: method.path, isSingle: !method.requestStream });
@@ -46,14 +55,11 @@ export function receiving(door: { readonly admission: Admission; readonly limits
   };
 }
 
-interface ReceptionOptions {
+interface ReceptionOptions extends ReceivingDoor {
   /** Whether the call has one request; it is not served before the client has ended its side. */
   readonly isSingle: boolean;
   readonly path: string;
-  readonly admission: Admission;
   readonly arrivals: Arrivals;
-  readonly limits: GatewayLimits;
-  readonly log: Log;
 }
 
 /** The requests of one call. */
@@ -78,11 +84,12 @@ class Reception {
 
   /** The metadata are there. False when the call was refused. */
   begin(metadata: Metadata): boolean {
-    const { isSingle, path, admission, log } = this.#options;
+    const { isSingle, path, admission, log, lastWord } = this.#options;
     try {
       admission.admit(path, metadata);
     } catch (error) {
-      this.#refuse(reported(error, path, log));
+      const fault = reported(error, path, log);
+      this.#refuse(fault, lastWord?.(path, fault));
       return false;
     }
     if (isPublic(path)) this.#leave = admission.openPublic((error) => this.#refuse(error));
@@ -141,11 +148,19 @@ class Reception {
     this.#timeout.unref();
   }
 
-  #refuse(error: HoldfastError): void {
+  #refuse(error: HoldfastError, lastWord?: Uint8Array): void {
     if (this.#isOver) return;
     this.end();
     const stream = streamOf(this.#call);
     const isUnanswered = stream?.headersSent === false;
+    if (lastWord !== undefined) {
+      this.#call.sendMetadata(new Metadata());
+      this.#call.sendMessage(lastWord, () => {
+        this.#call.sendStatus(statusOf(error));
+        stream?.once("wantTrailers", () => setImmediate(() => stream.close?.(constants.NGHTTP2_NO_ERROR)));
+      });
+      return;
+    }
     this.#call.sendStatus(statusOf(error));
     // grpc-js would leave the client's side open, and with it the stream, for as long as the client likes.
     if (isUnanswered) stream?.close?.(constants.NGHTTP2_NO_ERROR);

@@ -2,27 +2,39 @@
 
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
 import { toBinary, type DescService } from "@bufbuild/protobuf";
+import type { HoldfastError } from "../../base/errors.ts";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { ApprovalUpdateSchema, ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
 import { Turns } from "../../gen/holdfast/v1/turns_pb.ts";
-import type { HarnessHostService, JournalService, SessionsService, ToolCallsService, TurnsService } from "../../service/contract.ts";
+import { AgentService as Agent } from "../../gen/roz/v1/agent_pb.ts";
+import type {
+  AgentService,
+  HarnessHostService,
+  JournalService,
+  SessionsService,
+  ToolCallsService,
+  TurnsService,
+} from "../../service/contract.ts";
 import type { OpenCalls } from "./calls.ts";
 import { createGrpcDoor, DOOR_SERVICES, type GrpcDoorOptions, type GrpcServer, type ServedService } from "./door.ts";
-import { checkBytes, pieceBytes, recordBytes, updateBytes } from "./frames.ts";
+import { serveDuplex } from "./duplex.ts";
+import { checkBytes, pieceBytes, recordBytes, refusalBytes, responseBytes, teamEventBytes, updateBytes } from "./frames.ts";
 import { serveStream } from "./streaming.ts";
 import { serveUnary } from "./unary.ts";
 import { serveUpload } from "./upload.ts";
 
 export type { GrpcServer } from "./door.ts";
 
-export interface GrpcServerOptions extends GrpcDoorOptions {
+export interface GrpcServerOptions extends Omit<GrpcDoorOptions, "lastWord"> {
   readonly sessions: SessionsService;
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** The interactive door; absent where there is none. */
+  readonly agent?: AgentService | undefined;
   /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
   readonly harnessHost?: HarnessHostService | undefined;
 }
@@ -32,13 +44,36 @@ export const SERVICES: readonly DescService[] = [Sessions, Journal, ToolCalls, T
 
 /** Creates the gRPC front door. */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  return createGrpcDoor(options, (calls) => [
+  return createGrpcDoor({ ...options, lastWord }, (calls) => [
     [Sessions, sessionsHandlers(calls, options.sessions)],
     [Journal, journalHandlers(calls, options.journal)],
     [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
     [Turns, turnsHandlers(calls, options.turns)],
+    ...(options.agent === undefined ? [] : [agentOf(calls, options.agent)]),
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
+}
+
+/** A conversation ends with a message that says why, before its status does. */
+function lastWord(path: string, error: HoldfastError): Uint8Array | undefined {
+  return path === `/${Agent.typeName}/${Agent.method.streamSession.name}` ? refusalBytes(error) : undefined;
+}
+
+function agentOf(calls: OpenCalls, agent: AgentService): ServedService {
+  const { method } = Agent;
+  return [
+    Agent,
+    {
+      StreamSession: serveDuplex(calls, method.streamSession, {
+        open: (requests, context) => agent.streamSession(requests, context),
+        encode: responseBytes,
+      }),
+      WatchTeam: serveStream(calls, method.watchTeam, {
+        open: (request, context) => agent.watchTeam(request, context),
+        encode: teamEventBytes,
+      }),
+    },
+  ];
 }
 
 function harnessHostOf(calls: OpenCalls, harnessHost: HarnessHostService): ServedService {

@@ -1,13 +1,13 @@
 /** Server-streaming calls: one request, a stream of messages, one status. */
 
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
-import type { handleServerStreamingCall, ServerWritableStream } from "@grpc/grpc-js";
+import type { handleServerStreamingCall } from "@grpc/grpc-js";
 import { statusOf, type MethodDesc } from "../../grpc/index.ts";
 import type { CallContext } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
 import { Pace } from "../pace.ts";
 import type { OpenCall, OpenCalls } from "./calls.ts";
-import { Outbox, type OutgoingMessage } from "./outbox.ts";
+import { Outbox, type MessageSink, type OutgoingMessage } from "./outbox.ts";
 import { decodeRequest } from "./wire.ts";
 
 /** A handler of server-streaming calls. Its items are encoded one by one, a page of records message by message. */
@@ -17,6 +17,12 @@ export interface StreamHandler<Input extends DescMessage, Item> {
   readonly encode: (item: Item) => Iterable<Uint8Array>;
   /** Whether the stream ends by itself when the server closes. */
   readonly endsItself?: boolean | undefined;
+}
+
+/** The side of a call that messages are written to. */
+interface Writer extends MessageSink {
+  end(): unknown;
+  emit(event: "error", status: ReturnType<typeof statusOf>): boolean;
 }
 
 /** The grpc-js handler of a method. */
@@ -31,14 +37,15 @@ export function serveStream<Input extends DescMessage, Item>(
       const context = open.admit();
       return handler.open(decodeRequest(method.input, call.request, calls.options.limits.requestPartsMax), context);
     };
-    void answer(calls, open, call, { start, encode: handler.encode });
+    void answerStream(calls, open, call, { start, encode: handler.encode });
   };
 }
 
-async function answer<Item>(
+/** Answers an open call with what `start` gives, and with one status. Never rejects. */
+export async function answerStream<Item>(
   calls: OpenCalls,
   open: OpenCall,
-  call: ServerWritableStream<Uint8Array, OutgoingMessage>,
+  call: Writer,
   work: { readonly start: () => AsyncIterable<Item>; readonly encode: (item: Item) => Iterable<Uint8Array> },
 ): Promise<void> {
   try {

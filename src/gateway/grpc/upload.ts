@@ -6,10 +6,11 @@
  */
 
 import { toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
-import type { handleClientStreamingCall, ServerReadableStream } from "@grpc/grpc-js";
+import type { handleClientStreamingCall } from "@grpc/grpc-js";
 import { statusOf, type MethodDesc } from "../../grpc/index.ts";
 import type { CallContext } from "../../service/contract.ts";
 import { reported } from "../fault.ts";
+import { arrivingMessages } from "./arriving-messages.ts";
 import type { OpenCalls } from "./calls.ts";
 import { decodeRequest } from "./wire.ts";
 
@@ -32,7 +33,7 @@ export function serveUpload<Input extends DescMessage, Output extends DescMessag
         const context = open.admit();
         const response = toBinary(
           method.output,
-          await handler(requestsOf(method.input, call, open.signal, calls.options.limits.requestPartsMax), context),
+          await handler(decoded(method.input, arrivingMessages(call, open.signal), calls.options.limits.requestPartsMax), context),
         );
         open.signal.throwIfAborted();
         if (open.finish()) callback(null, response);
@@ -47,28 +48,10 @@ export function serveUpload<Input extends DescMessage, Output extends DescMessag
   };
 }
 
-/** The requests as they come. Ends with the signal's reason when that fires: a sender that went away ends its stream like any other. */
-async function* requestsOf<Input extends DescMessage>(
+async function* decoded<Input extends DescMessage>(
   input: Input,
-  call: ServerReadableStream<Uint8Array, Uint8Array>,
-  signal: AbortSignal,
+  messages: AsyncIterable<Uint8Array>,
   partsMax: number,
 ): AsyncGenerator<MessageShape<Input>, void, undefined> {
-  const messages = call.iterator({ destroyOnReturn: false });
-  const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => undefined);
-  const onAbort = (): void => gone.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      const next: IteratorResult<Uint8Array, unknown> = await Promise.race([messages.next(), gone.promise]);
-      if (next.done === true) return;
-      yield decodeRequest(input, next.value, partsMax);
-    }
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    // Only a stream that nobody iterates any more can be drained.
-    messages.return?.().catch(() => undefined);
-  }
+  for await (const message of messages) yield decodeRequest(input, message, partsMax);
 }
