@@ -6,6 +6,7 @@ import type { SignedHead } from "../gen/holdfast/v1/export_pb.ts";
 import type { VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 import type { SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 import type { LineageResponse } from "../gen/holdfast/v1/lineage_pb.ts";
+import { AgentClient } from "./agent.ts";
 import type { CheckReplayOptions, ReplayCheck } from "./checks.ts";
 import type { ExecInput, ExecTurn } from "./exec-request.ts";
 import type { ExecOptions, ExecStream } from "./exec-stream.ts";
@@ -49,6 +50,7 @@ export interface Client extends AsyncDisposable {
   readonly journal: JournalClient;
   readonly toolCalls: ToolCallsClient;
   readonly turns: TurnsClient;
+  readonly agent: AgentClient;
   /** The calls of one session. */
   session(uid: string): SessionHandle;
 }
@@ -59,11 +61,13 @@ export function createClient({ transport }: ClientOptions): Client {
   const journal = new JournalClient(transport);
   const toolCalls = new ToolCallsClient(transport);
   const turns = new TurnsClient(transport);
+  const agent = new AgentClient(transport);
   return {
     sessions,
     journal,
     toolCalls,
     turns,
+    agent,
     session: (uid) => ({
       uid,
       get: (options) => sessions.get(uid, options),

@@ -16,6 +16,13 @@
  */
 
 export { HoldfastError, type ErrorCode } from "../base/errors.ts";
+export { AgentClient } from "./agent.ts";
+export type { AgentEvent } from "./agent-events.ts";
+export { AgentSession, type AgentSessionEvent, type AgentSessionOptions } from "./agent-session.ts";
+export { AgentStream, type AgentAttachment, type AgentRequest, type AgentStreamOptions } from "./agent-stream.ts";
+export type { AgentToolResult } from "./agent-work.ts";
+export type { RetractedChars } from "./delta-tail.ts";
+export type { WatchTeamOptions } from "./team-events.ts";
 export type { CheckReplayOptions, ReplayCheck } from "./checks.ts";
 export { createClient, type Client, type ClientOptions, type SessionHandle } from "./client.ts";
 export type { ExecInput, ExecTurn } from "./exec-request.ts";
@@ -29,7 +36,7 @@ export { SessionsClient, type CancelOptions, type Decision, type ForkOptions, ty
 export type { TailOptions } from "./tail.ts";
 export { ToolCallsClient, type ApprovalsOptions, type CallOutcome } from "./tool-calls.ts";
 export { TurnsClient } from "./turns.ts";
-export type { CallOptions, Method, Transport } from "./transport.ts";
+export type { CallOptions, Duplex, DuplexOptions, Method, Transport } from "./transport.ts";
 export { EventKind, type ApprovalRef, type Event, type LogRecord, type Message, type Part } from "../gen/agentsessions/v1/common_pb.ts";
 export {
   ComputeState,
@@ -45,3 +52,11 @@ export type { ApprovalUpdate, DecidedApproval, PendingApproval, UnsettledCall } 
 export type { SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
 export type { LineageResponse, LineageRow } from "../gen/holdfast/v1/lineage_pb.ts";
 export type { ReplayDivergence, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
+export {
+  ToolCategoryHint,
+  type PermissionRule,
+  type TeamEvent,
+  type TokenUsage,
+  type ToolRequest,
+  type TurnComplete,
+} from "../gen/roz/v1/agent_pb.ts";

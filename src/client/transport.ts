@@ -23,6 +23,30 @@ export type Method<Input extends DescMessage, Output extends DescMessage> = Desc
   readonly output: Output;
 };
 
+/** Options of a call in both directions. */
+export interface DuplexOptions extends CallOptions {
+  /** Metadata of the call beside what the transport sends itself; keys in lower case. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** An open call in both directions. Disposing of it cancels it. */
+export interface Duplex<Request, Response> extends AsyncDisposable {
+  /**
+   * The metadata that the server began its answer with; keys in lower case. Rejects as `responses` does where the call ended without any, and
+   * is nobody's unhandled rejection.
+   */
+  readonly headers: Promise<ReadonlyMap<string, string>>;
+  /** What comes, in order; iterated once, and read no faster than it is taken. Ends when the server has ended the call without an error. */
+  readonly responses: AsyncIterable<Response>;
+  /**
+   * Sends a request after those before it. Resolves when the connection takes another; once the call is over it resolves at once, since what
+   * became of the call is told by `responses`.
+   */
+  send(request: Request): Promise<void>;
+  /** Says that nothing more is sent. */
+  end(): void;
+}
+
 /**
  * Carries calls. Everything that a call rejects with is a HoldfastError rebuilt from the server's status, or the reason of the
  * caller's signal. A stream that its consumer leaves is cancelled; a stream that was cut rejects with UNAVAILABLE.
@@ -57,4 +81,9 @@ export interface Transport extends AsyncDisposable {
     request: MessageShape<Input>,
     options?: CallOptions,
   ): AsyncGenerator<Uint8Array, void, undefined>;
+  /** Streams both ways at once; the call begins at once. Absent where the platform has no such calls, as a browser has none. */
+  duplex?<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    options?: DuplexOptions,
+  ): Duplex<MessageShape<Input>, MessageShape<Output>>;
 }

@@ -20,8 +20,9 @@ import {
 import { invalidArgument } from "../../base/errors.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type ClientMethodDefinition, type Encodable } from "../../grpc/index.ts";
 import { cryptoRandom, systemClock } from "../../node/index.ts";
-import type { CallOptions, Method, Transport } from "../transport.ts";
+import type { CallOptions, Duplex, DuplexOptions, Method, Transport } from "../transport.ts";
 import { endpointOf, type Endpoint } from "./address.ts";
+import { DuplexCall } from "./duplex.ts";
 
 /** How the server is known and how the client is. */
 export interface TlsOptions {
@@ -140,6 +141,24 @@ class NodeTransport implements Transport {
     options: CallOptions = {},
   ): AsyncGenerator<Uint8Array, void, undefined> {
     return this.#read<Input, Uint8Array>(rawClientMethod(method), request, options);
+  }
+
+  duplex<Input extends DescMessage, Output extends DescMessage>(
+    method: Method<Input, Output>,
+    { signal, timeoutMs, metadata = {} }: DuplexOptions = {},
+  ): Duplex<MessageShape<Input>, MessageShape<Output>> {
+    signal?.throwIfAborted();
+    const { path, requestSerialize, responseDeserialize } = clientMethod(method);
+    const sent = this.#metadata();
+    for (const [key, value] of Object.entries(metadata)) sent.set(key, value);
+    const call = this.#client.makeBidiStreamRequest<MessageShape<Input>, MessageShape<Output>>(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      sent,
+      deadlineIn(timeoutMs),
+    );
+    return new DuplexCall(call, signal);
   }
 
   async *#read<Input extends DescMessage, Item>(
