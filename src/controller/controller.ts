@@ -89,6 +89,7 @@ class HostController implements Controller {
       log,
       limits: this.#limits,
       policies: options.policies ?? [],
+      blobs: options.blobs,
       tokens: options.tokens,
     };
     this.#offers = new ToolOffers(ports.digest);

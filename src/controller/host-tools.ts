@@ -5,12 +5,14 @@ import type { Seq, SessionUid } from "../base/ids.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { Event } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, Receipt } from "../journal/index.ts";
-import type { ToolCall, ToolExecutor, ToolResult } from "../spi/index.ts";
+import type { BlobStore, ToolCall, ToolExecutor, ToolResult } from "../spi/index.ts";
 
 /** The tools of a host, as the turns of one session use them. */
 export class HostTools {
   /** Undefined on a host that runs no tools. */
   readonly executor: ToolExecutor | undefined;
+  /** Where they put what is too large for a record. */
+  readonly blobs: BlobStore | undefined;
   readonly #journal: JournalStore;
   readonly #session: SessionUid;
   readonly #onFault: (fault: HoldfastError) => void;
@@ -18,11 +20,13 @@ export class HostTools {
   /** `onFault` is told when the journal cannot be read: whoever asked must not take that for an answer. */
   constructor(options: {
     readonly executor?: ToolExecutor | undefined;
+    readonly blobs?: BlobStore | undefined;
     readonly journal: JournalStore;
     readonly session: SessionUid;
     readonly onFault?: ((fault: HoldfastError) => void) | undefined;
   }) {
     this.executor = options.executor;
+    this.blobs = options.blobs;
     this.#journal = options.journal;
     this.#session = options.session;
     this.#onFault = options.onFault ?? (() => undefined);

@@ -362,7 +362,7 @@ export class ToolCalls {
     const { call, ask } = begun;
     const { signal } = ask.options;
     const joined = signal === undefined ? gate.signal : AbortSignal.any([gate.signal, signal]);
-    const outcome = await this.#open.run(executed(tools.executor, call, { session: journal.session, signal: joined }));
+    const outcome = await this.#open.run(executed(tools.executor, call, { session: journal.session, signal: joined, blobs: tools.blobs }));
     const bytesOf = (made: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, made, this.#context.principal));
     const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
     await this.#record(begun, result, stateAfter(result));

@@ -3,7 +3,16 @@
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
-import type { ComputeRef, HarnessDescriptor, HarnessEntry, ModelCatalog, TokenIssuer, ToolDefinition, ToolExecutor } from "../spi/index.ts";
+import type {
+  BlobStore,
+  ComputeRef,
+  HarnessDescriptor,
+  HarnessEntry,
+  ModelCatalog,
+  TokenIssuer,
+  ToolDefinition,
+  ToolExecutor,
+} from "../spi/index.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { Meter } from "./budgets.ts";
 import type { DeltaHub } from "./deltas.ts";
@@ -29,6 +38,8 @@ export interface TurnContext {
   readonly log: Log;
   readonly limits: ControllerLimits;
   readonly policies: readonly PolicyRule[];
+  /** Absent on a host that keeps no large outputs of tools. */
+  readonly blobs: BlobStore | undefined;
   /** Absent on a host without a key. */
   readonly tokens: TokenIssuer | undefined;
 }

@@ -69,13 +69,11 @@ export class Turn implements RunningTurn {
     this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
     this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
-    this.#tools = new HostTools({
-      executor: withInbox(start.executor, this.#inbox),
-      journal: context.store,
-      session: this.session,
-      // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
-      onFault: (fault) => this.#journal.close(fault),
-    });
+    const { store: journal, blobs } = context;
+    const executor = withInbox(start.executor, this.#inbox);
+    // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
+    const onFault = (fault: HoldfastError): void => this.#journal.close(fault);
+    this.#tools = new HostTools({ executor, blobs, journal, session: this.session, onFault });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
 

@@ -135,15 +135,17 @@ export function argsText(call: ToolCall): string {
   return JSON.stringify(call.args ?? {});
 }
 
-/** The text of a tool's result: its error, its output as JSON, the words of its content. Never empty. */
+/** The text of a tool's result: its error, its output as JSON, the words of its content, each once. Never empty. */
 export function resultText(result: ToolResult): string {
   const lines: string[] = [];
   if (result.isError) lines.push(`error: ${result.error || "the tool failed"}`);
   if (result.output !== undefined) lines.push(JSON.stringify(result.output));
-  if (result.outputUri !== "") lines.push("[the output is too large for this request and was left out]");
-  for (const part of result.content) {
-    const words = part.part.case === "file" ? undefined : partInWords(part);
-    if (words !== undefined) lines.push(words);
+  const words = result.content.flatMap((part) => (part.part.case === "file" ? [] : (partInWords(part) ?? [])));
+  // A tool that failed says why in its content, and that is its error.
+  if (!result.isError || words.join("\n") !== result.error) lines.push(...words);
+  // What was cut says so itself.
+  if (result.outputUri !== "" && result.content.length === 0 && result.output === undefined) {
+    lines.push("[the output is too large for this request and was left out]");
   }
   return lines.join("\n").trim() === "" ? "(no output)" : lines.join("\n");
 }

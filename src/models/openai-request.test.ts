@@ -113,6 +113,22 @@ describe("a chat completion request", () => {
     ]);
   });
 
+  it("says each thing of a result once: a failure in words that are its content too, and an output that was cut", () => {
+    const text = (words: string) => [{ part: { case: "text", value: { text: words } } as const }];
+    const call = message("assistant", [
+      { part: { case: "toolCall", value: { id: "a", tool: "t" } } },
+      { part: { case: "toolCall", value: { id: "b", tool: "t" } } },
+    ]);
+    const results = message("tool", [
+      { part: { case: "toolResult", value: { id: "a", isError: true, error: "no such folder", content: text("no such folder") } } },
+      { part: { case: "toolResult", value: { id: "b", outputUri: "blob:7", outputDigest: "sha256:0", content: text("the start") } } },
+    ]);
+    expect(messagesOf(textMessage("user", "go"), call, results).slice(2)).toEqual([
+      { role: "tool", tool_call_id: "a", content: "error: no such folder" },
+      { role: "tool", tool_call_id: "b", content: "the start" },
+    ]);
+  });
+
   it("says that a result is empty or elsewhere, since no result may be without content", () => {
     const call = message("assistant", [
       { part: { case: "toolCall", value: { id: "a", tool: "t" } } },

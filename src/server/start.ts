@@ -138,6 +138,7 @@ async function openOver(
     harnesses,
     models,
     tools: tools.executor,
+    blobs: tools.blobs,
     policies: config.policies,
     budgets: config.budgets,
     ports,

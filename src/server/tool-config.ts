@@ -6,7 +6,7 @@
 
 import { resolve } from "node:path";
 import { invalidArgument } from "../base/index.ts";
-import { isServerName, type HttpReach, type McpServerOptions, type StdioReach } from "../tools/index.ts";
+import { isServerName, OUTPUT_BYTES_LIMIT, type HttpReach, type McpServerOptions, type StdioReach } from "../tools/index.ts";
 import { environmentOf, fieldsOf, secretOf, type ConfigSurroundings, type Fields } from "./config-fields.ts";
 import { countOf, entriesOf, flagOf, textOf, textsOf, type ConfigValue } from "./config-value.ts";
 
@@ -24,8 +24,6 @@ const ARGUMENTS_MAX = 1_024;
 const HEADERS_MAX = 64;
 const NAMES_MAX = 1_024;
 const TIMEOUT_MS_MAX = 24 * 3_600_000;
-/** With the files that a result may hold inline it still fits into a record. */
-const OUTPUT_BYTES_MAX = 384 * 1024;
 
 /** The tools in the value under `tools`. Throws INVALID_ARGUMENT that names the path of the key. */
 export function toolsConfig(tools: ConfigValue | undefined, around: ConfigSurroundings): ToolsConfig {
@@ -51,7 +49,7 @@ function serverOf(server: ConfigValue, around: ConfigSurroundings): McpServerOpt
   return {
     reach: keys.has("url") ? httpOf(fields, around) : stdioOf(fields, around),
     timeoutMs: fields.optional("timeoutMs", (value) => countOf(value, TIMEOUT_MS_MAX)),
-    outputBytesMax: fields.optional("outputBytesMax", (value) => countOf(value, OUTPUT_BYTES_MAX)),
+    outputBytesMax: fields.optional("outputBytesMax", (value) => countOf(value, OUTPUT_BYTES_LIMIT)),
     idempotent: fields.optional("idempotent", names),
     trustHints: fields.optional("trustHints", flagOf),
     allow: fields.optional("allow", names),

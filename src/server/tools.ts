@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log, Ports } from "../base/index.ts";
-import { joinTools, type ToolExecutor } from "../spi/index.ts";
+import { joinTools, type BlobStore, type ToolExecutor } from "../spi/index.ts";
 import { openMcpTools } from "../tools/index.ts";
 import type { ServerConfig } from "./config.ts";
 import { openBlobs } from "./runtimes.ts";
@@ -12,6 +12,8 @@ import { openBlobs } from "./runtimes.ts";
 export interface HostTools extends AsyncDisposable {
   /** Undefined on a host that has none. */
   readonly executor: ToolExecutor | undefined;
+  /** Takes their large outputs; undefined on a host that has none. */
+  readonly blobs: BlobStore | undefined;
 }
 
 export interface HostToolsOptions {
@@ -25,10 +27,12 @@ export interface HostToolsOptions {
 /** Opens them. A server that cannot be had takes nothing down; see `openMcpTools`. */
 export async function openHostTools({ config, program, ports, log }: HostToolsOptions): Promise<HostTools> {
   const { servers } = config.tools;
-  if (Object.keys(servers).length === 0) return { executor: program, [Symbol.asyncDispose]: () => Promise.resolve() };
-  const mcp = await openMcpTools({ servers, clock: ports.clock, log, blobs: openBlobs({ config, ports }), version: ownVersion() });
+  const hasServers = Object.keys(servers).length > 0;
+  const blobs = hasServers || program !== undefined ? openBlobs({ config, ports }) : undefined;
+  if (!hasServers) return { executor: program, blobs, [Symbol.asyncDispose]: () => Promise.resolve() };
+  const mcp = await openMcpTools({ servers, clock: ports.clock, log, version: ownVersion() });
   const executor = program === undefined ? mcp : joinTools(program, mcp);
-  return { executor, [Symbol.asyncDispose]: () => mcp[Symbol.asyncDispose]() };
+  return { executor, blobs, [Symbol.asyncDispose]: () => mcp[Symbol.asyncDispose]() };
 }
 
 /** The version in package.json, which lies two folders up both in the sources and in what is published. */

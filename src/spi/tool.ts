@@ -8,6 +8,7 @@
  */
 
 import type { SessionUid } from "../base/ids.ts";
+import type { BlobStore } from "./blob.ts";
 import type { ToolCall, ToolDefinition, ToolResult } from "./wire.ts";
 
 /** A tool that this host can run. */
@@ -25,6 +26,8 @@ export interface ToolRun {
   readonly signal: AbortSignal;
   /** Says how far the tool has come. Never journaled. */
   readonly progress?: ((detail: string) => void) | undefined;
+  /** Where an executor puts what is too large for a record, before it answers with its address. Absent on a host without such a place. */
+  readonly blobs?: BlobStore | undefined;
 }
 
 /** Runs tools for the host. */

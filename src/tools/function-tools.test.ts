@@ -4,6 +4,7 @@ import type { SessionUid } from "../base/index.ts";
 import { ToolCallSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ToolCall, ToolResult } from "../spi/index.ts";
 import { joinTools } from "../spi/index.ts";
+import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createFunctionTools, type FunctionTool } from "./index.ts";
 
 const RUN = { session: "s1" as SessionUid, signal: new AbortController().signal };
@@ -46,6 +47,12 @@ describe("functions as tools", () => {
     });
     expect((await outputOf(() => [1, 2])).output).toEqual({ value: [1, 2] });
     expect(await outputOf(() => undefined)).toMatchObject({ content: [], isError: false });
+  });
+
+  it("say each thing once: a text is content, anything else is output", async () => {
+    expect(await outputOf(() => "hello")).not.toHaveProperty("output");
+    expect(await outputOf(() => ({ n: 1 }))).toMatchObject({ output: { n: 1 }, content: [] });
+    expect(await outputOf(() => [1, 2])).toMatchObject({ content: [] });
   });
 
   it("fail with their own words and nothing else", async () => {
@@ -92,6 +99,65 @@ describe("functions as tools", () => {
     expect(recent.check(call("t", { p: [1] }))).toContain("p.0 must be string");
     expect(() => made({ type: "nothing" })).toThrow("tools.t.inputSchema: must be a JSON Schema");
     expect(() => createFunctionTools({ "a b": { description: "", run: () => "" } })).toThrow("must have a name");
+  });
+});
+
+describe("what functions return that is large", () => {
+  const blobs = createMemoryBlobStore();
+  const made = (run: FunctionTool["run"], outputBytesMax?: number) =>
+    createFunctionTools({ t: { description: "", run, outputBytesMax } }).execute(call("t"), { ...RUN, blobs });
+  const wholeOf = async ({ outputUri, outputDigest }: ToolResult) =>
+    new TextDecoder().decode(await blobs.get({ uri: outputUri, digest: outputDigest }));
+
+  it("is kept as it is up to the limit, which is 65,536 bytes unless the tool says otherwise", async () => {
+    const text = "x".repeat(65_536);
+    const within = await made(() => text);
+    expect(textOf(within)).toBe(text);
+    expect(within.outputUri).toBe("");
+    const beyond = await made(() => `${text}y`);
+    expect(textOf(beyond)).toBe(`${text},[the tool's output takes 65537 bytes and was cut; the whole is kept as ${beyond.outputUri}]`);
+    expect(await wholeOf(beyond)).toBe(`${text}y`);
+    expect((await made(() => `${text}y`, 65_537)).outputUri).toBe("");
+  });
+
+  it("counts in bytes, and is cut between characters", async () => {
+    const cut = await made(() => "ééé", 5);
+    expect(textOf(cut)).toMatch(/^éé,\[the tool's output takes 6 bytes and was cut/);
+    expect(await wholeOf(cut)).toBe("ééé");
+  });
+
+  it("is told as text where it is a structure that does not fit", async () => {
+    const rows = { rows: ["one", "two", "three"] };
+    const bytes = JSON.stringify(rows).length;
+    expect(await made(() => rows, bytes)).toMatchObject({ output: rows, content: [], outputUri: "" });
+    const cut = await made(() => rows, bytes - 1);
+    expect(cut).not.toHaveProperty("output");
+    expect(textOf(cut)).toContain('{"rows":["one","two","three"],[the tool');
+    expect(JSON.parse(await wholeOf(cut))).toEqual(rows);
+  });
+
+  it("is bounded in a failure too", async () => {
+    const failed = await made(() => Promise.reject(new Error("e".repeat(70_000))));
+    expect(failed.error).toBe("e".repeat(8_192));
+    expect(textOf(failed)).toMatch(/^e{65536},\[the tool's output takes 70000 bytes and was cut/);
+    expect(await wholeOf(failed)).toBe("e".repeat(70_000));
+  });
+
+  it("is cut where there is no place for it, and where that place fails: the tool has run", async () => {
+    const tools = createFunctionTools({ t: { description: "", run: () => "abc", outputBytesMax: 2 } });
+    const full = { ...blobs, put: () => Promise.reject(new Error("no space")) };
+    for (const run of [RUN, { ...RUN, blobs: full }]) {
+      const cut = await tools.execute(call("t"), run);
+      expect(cut).toMatchObject({ isError: false, outputUri: "" });
+      expect(textOf(cut)).toBe("ab,[the tool's output takes 3 bytes and was cut; the rest was not kept]");
+    }
+  });
+
+  it("has a limit that a record can hold", () => {
+    const limited = (outputBytesMax: number) => createFunctionTools({ t: { description: "", run: () => "", outputBytesMax } });
+    expect(() => limited(393_216)).not.toThrow();
+    for (const bad of [0, 393_217, 1.5])
+      expect(() => limited(bad)).toThrow("tools.t.outputBytesMax: must be a whole number from 1 to 393216");
   });
 });
 

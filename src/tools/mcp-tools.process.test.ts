@@ -54,7 +54,7 @@ const stdio = (...args: string[]): StdioReach => ({
 const blobs = createMemoryBlobStore();
 
 async function open(options: McpServerOptions, log: Log = new WatchedLog()): Promise<McpTools> {
-  const tools = await openMcpTools({ servers: { odd: options }, clock: systemClock, log, blobs, version: "0" });
+  const tools = await openMcpTools({ servers: { odd: options }, clock: systemClock, log, version: "0" });
   opened.push(tools);
   return tools;
 }
@@ -76,7 +76,7 @@ const call = (tool: string, args: ToolCall["args"] = {}, key = "k1"): ToolCall =
 const textOf = ({ content }: ToolResult): string =>
   content.map(({ part }) => (part.case === "text" ? part.value.text : `<${part.case}>`)).join("|");
 const run = (tools: McpTools, tool: string, args?: ToolCall["args"], more: Partial<ToolRun> = {}) =>
-  tools.execute(call(tool, args), { ...RUN, ...more });
+  tools.execute(call(tool, args), { ...RUN, blobs, ...more });
 
 describe.each([
   ["a child process", async () => stdio()],

@@ -3,14 +3,7 @@
 import type { ToolExecutor } from "../spi/index.ts";
 import type { McpToolsOptions } from "./mcp/options.ts";
 
-export {
-  DEFAULT_OUTPUT_BYTES_MAX,
-  DEFAULT_TIMEOUT_MS,
-  type HttpReach,
-  type McpServerOptions,
-  type McpToolsOptions,
-  type StdioReach,
-} from "./mcp/options.ts";
+export { DEFAULT_TIMEOUT_MS, type HttpReach, type McpServerOptions, type McpToolsOptions, type StdioReach } from "./mcp/options.ts";
 export { isServerName } from "./mcp/tool-name.ts";
 
 /** The tools of MCP servers. Disposing of them ends the servers that were started. */

@@ -1,7 +1,6 @@
 /** How MCP servers are reached and what is taken from them. */
 
 import type { Clock, Log } from "../../base/index.ts";
-import type { BlobStore } from "../../spi/index.ts";
 
 /** A child process that speaks over its standard streams. */
 export interface StdioReach {
@@ -42,13 +41,10 @@ export interface McpToolsOptions {
   readonly servers: Readonly<Record<string, McpServerOptions>>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Takes what is too large for a record. Without one it is cut off. */
-  readonly blobs?: BlobStore | undefined;
   /** The host's version, which servers are told. */
   readonly version: string;
 }
 
 export const DEFAULT_TIMEOUT_MS = 120_000;
-export const DEFAULT_OUTPUT_BYTES_MAX = 64 * 1024;
 /** The largest message of a server. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;

@@ -2,7 +2,7 @@
  * From what a server answers to the result that is recorded.
  *
  * Invariants:
- * - Whatever is answered fits into a record: what is too large goes to the blob store, with its digest in the record, and is cut here.
+ * - Whatever is answered fits into a record: what is too large goes to the blob store, and is cut here (`bounded-output.ts`).
  * - Links are told in words and never handed on as something to fetch: what a provider cannot fetch would be refused at every later turn.
  * - What the server says, in text or as structure, is the tool's own; an error of the tool is a result like any other.
  */
@@ -10,13 +10,8 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { PartSchema, ToolResultSchema, type Part } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { BlobStore, ToolResult } from "../../spi/index.ts";
+import { boundedOutput, textPart, type OutputTerms } from "../bounded-output.ts";
 import { isJsonObject, recordableJson, textStart } from "../json.ts";
-
-export interface ResultTerms {
-  readonly blobs: BlobStore | undefined;
-  /** What text and structured output may take together. */
-  readonly outputBytesMax: number;
-}
 
 /** What files of one result may take together inline. */
 const FILE_BYTES_MAX = 512 * 1024;
@@ -27,7 +22,7 @@ const ERROR_BYTES_MAX = 8 * 1024;
 const NAME_BYTES_MAX = 1_024;
 
 /** The result of the call `id` in a server's answer. */
-export async function toolResultOf(id: string, answer: unknown, terms: ResultTerms): Promise<ToolResult> {
+export async function toolResultOf(id: string, answer: unknown, terms: OutputTerms): Promise<ToolResult> {
   const { content, structuredContent, isError } = isJsonObject(answer) ? answer : {};
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
   const structured = structuredContent === undefined ? undefined : recordableJson(structuredContent, OUTPUT_DEPTH_MAX);
@@ -39,56 +34,9 @@ export async function toolResultOf(id: string, answer: unknown, terms: ResultTer
   }
   if (blocks.length > BLOCKS_MAX) parts.push(textPart(`[${blocks.length - BLOCKS_MAX} more blocks were left out]`));
   const output = structured === undefined ? undefined : isJsonObject(structured) ? structured : { value: structured };
-  const result = await bounded({ parts, output, answer }, terms);
+  const result = await boundedOutput({ parts, output, whole: () => JSON.stringify(answer) }, terms);
   const error = isError === true ? errorText(parts) : "";
   return create(ToolResultSchema, { id, isError: isError === true, error, ...result });
-}
-
-/** What an answer comes to before it is bounded. */
-interface Whole {
-  readonly parts: readonly Part[];
-  readonly output: JsonObject | undefined;
-  readonly answer: unknown;
-}
-
-interface Bounded {
-  readonly content: Part[];
-  readonly output?: JsonObject;
-  readonly outputUri?: string;
-  readonly outputDigest?: string;
-}
-
-async function bounded({ parts, output, answer }: Whole, { blobs, outputBytesMax }: ResultTerms): Promise<Bounded> {
-  const outputBytes = output === undefined ? 0 : Buffer.byteLength(JSON.stringify(output));
-  const textBytes = parts.reduce((sum, part) => sum + textBytesOf(part), 0);
-  if (outputBytes + textBytes <= outputBytesMax) return { content: [...parts], ...(output === undefined ? {} : { output }) };
-  const ref = await blobs?.put(Buffer.from(JSON.stringify(answer)));
-  const isOutputKept = output !== undefined && outputBytes <= outputBytesMax / 2;
-  const leftBytes = outputBytesMax - (isOutputKept ? outputBytes : 0);
-  const where = ref === undefined ? "the rest was not kept" : `the whole is kept as ${ref.uri}`;
-  const note = `[the tool's output takes ${outputBytes + textBytes} bytes and was cut; ${where}]`;
-  return {
-    content: [...cut(parts, leftBytes), textPart(note)],
-    ...(isOutputKept ? { output } : {}),
-    ...(ref === undefined ? {} : { outputUri: ref.uri, outputDigest: ref.digest }),
-  };
-}
-
-/** The first `bytesMax` bytes of the texts, and every file. */
-function cut(parts: readonly Part[], bytesMax: number): readonly Part[] {
-  let leftBytes = bytesMax;
-  const kept: Part[] = [];
-  for (const part of parts) {
-    const text = part.part.case === "text" ? textStart(part.part.value.text, leftBytes) : undefined;
-    if (text === undefined) kept.push(part);
-    else if (text !== "") kept.push(textPart(text));
-    leftBytes -= text === undefined ? 0 : Buffer.byteLength(text);
-  }
-  return kept;
-}
-
-function textBytesOf({ part }: Part): number {
-  return part.case === "text" ? Buffer.byteLength(part.value.text) : 0;
 }
 
 function isRepetition(block: unknown, structured: unknown): boolean {
@@ -175,10 +123,6 @@ type FileInit = {
 
 function filePart(value: FileInit): Part {
   return create(PartSchema, { part: { case: "file", value } });
-}
-
-function textPart(text: string): Part {
-  return create(PartSchema, { part: { case: "text", value: { text } } });
 }
 
 function wordsOf(value: unknown): string {

@@ -14,7 +14,8 @@ import { textStart } from "../json.ts";
 import { failedCall, isGoneSession } from "./call-failure.ts";
 import { Connection } from "./connection.ts";
 import { listedTools, type McpTool } from "./listed-tools.ts";
-import { DEFAULT_OUTPUT_BYTES_MAX, DEFAULT_TIMEOUT_MS, type McpServerOptions, type McpToolsOptions } from "./options.ts";
+import { DEFAULT_OUTPUT_BYTES_MAX } from "../bounded-output.ts";
+import { DEFAULT_TIMEOUT_MS, type McpServerOptions, type McpToolsOptions } from "./options.ts";
 import { toolResultOf } from "./result.ts";
 
 const PAUSE_MS_MIN = 250;
@@ -77,8 +78,8 @@ export class McpServer implements AsyncDisposable {
           signal: run.signal,
           progress: run.progress,
         });
-        const { blobs, options } = this.#context;
-        return await toolResultOf(call.id, found, { blobs, outputBytesMax: options.outputBytesMax ?? DEFAULT_OUTPUT_BYTES_MAX });
+        const { outputBytesMax = DEFAULT_OUTPUT_BYTES_MAX } = this.#context.options;
+        return await toolResultOf(call.id, found, { blobs: run.blobs, outputBytesMax });
       } catch (error) {
         // A server that does not know the session any more has not looked at the call.
         if (isGoneSession(error) && attempt === 1) {
