@@ -30,7 +30,7 @@ export async function accessSession(
   access: SessionAccess,
   action: Action,
   session: SessionUid,
-  field: "session" | "uid",
+  field: "session" | "uid" | "id" | "task_id",
   context: CallContext,
 ): Promise<SessionRow> {
   const row = await access.journal.get(session, { signal: context.signal });

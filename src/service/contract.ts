@@ -40,6 +40,14 @@ import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHead
 import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { SteerRequest, SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
+import type {
+  CancelTaskRequest,
+  CreateTaskRequest,
+  GetTaskRequest,
+  ListTasksRequest,
+  ListTasksResponse,
+  Task,
+} from "../gen/holdfast/v1/tasks_pb.ts";
 import type { TailRequest, VerifyRequest, VerifyResponse } from "../gen/holdfast/v1/journal_pb.ts";
 
 /** What a transport knows of a call. */
@@ -143,6 +151,17 @@ export interface AgentService {
   streamSession(requests: AsyncIterable<Incoming<SessionRequest>>, context: StreamContext): AsyncGenerator<AgentResponse, void, undefined>;
   /** What the workers of a task do, from its beginning until the team has ended. NOT_FOUND for an unknown task, before the first. */
   watchTeam(request: WatchTeamRequest, context: CallContext): AsyncGenerator<TeamEvent, void, undefined>;
+}
+
+/** `holdfast.v1.Tasks`. */
+export interface TasksService {
+  /** Creates the session of a task and begins its turn. Answers once its start is durable. */
+  createTask(request: CreateTaskRequest, context: CallContext): Promise<Task>;
+  listTasks(request: ListTasksRequest, context: CallContext): Promise<ListTasksResponse>;
+  /** The whole task. NOT_FOUND for a session that was not created as one. */
+  getTask(request: GetTaskRequest, context: CallContext): Promise<Task>;
+  /** Cancels its turn and those of its workers. Answers once its end is durable. */
+  cancelTask(request: CancelTaskRequest, context: CallContext): Promise<Task>;
 }
 
 /** `holdfast.v1.HarnessHost`: what a harness that is driven over the contract's own wire asks of its host. */
