@@ -8,6 +8,7 @@ import { ApprovalUpdateSchema, ToolCalls } from "../../gen/holdfast/v1/calls_pb.
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
+import { Tasks } from "../../gen/holdfast/v1/tasks_pb.ts";
 import { Turns } from "../../gen/holdfast/v1/turns_pb.ts";
 import { AgentService as Agent } from "../../gen/roz/v1/agent_pb.ts";
 import type {
@@ -15,6 +16,7 @@ import type {
   HarnessHostService,
   JournalService,
   SessionsService,
+  TasksService,
   ToolCallsService,
   TurnsService,
 } from "../../service/contract.ts";
@@ -33,6 +35,8 @@ export interface GrpcServerOptions extends Omit<GrpcDoorOptions, "lastWord"> {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where there are no tasks. */
+  readonly tasks?: TasksService | undefined;
   /** The interactive door; absent where there is none. */
   readonly agent?: AgentService | undefined;
   /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
@@ -49,9 +53,23 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     [Journal, journalHandlers(calls, options.journal)],
     [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
     [Turns, turnsHandlers(calls, options.turns)],
+    ...(options.tasks === undefined ? [] : [tasksOf(calls, options.tasks)]),
     ...(options.agent === undefined ? [] : [agentOf(calls, options.agent)]),
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
+}
+
+function tasksOf(calls: OpenCalls, tasks: TasksService): ServedService {
+  const { method } = Tasks;
+  return [
+    Tasks,
+    {
+      CreateTask: serveUnary(calls, method.createTask, (request, context) => tasks.createTask(request, context)),
+      ListTasks: serveUnary(calls, method.listTasks, (request, context) => tasks.listTasks(request, context)),
+      GetTask: serveUnary(calls, method.getTask, (request, context) => tasks.getTask(request, context)),
+      CancelTask: serveUnary(calls, method.cancelTask, (request, context) => tasks.cancelTask(request, context)),
+    },
+  ];
 }
 
 /** A conversation ends with a message that says why, before its status does. */

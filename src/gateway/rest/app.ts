@@ -9,7 +9,7 @@
 import { Hono, type Context } from "hono";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService, ToolCallsService, TurnsService } from "../../service/contract.ts";
+import type { JournalService, SessionsService, TasksService, ToolCallsService, TurnsService } from "../../service/contract.ts";
 import type { Caller } from "../../spi/index.ts";
 import { Arrivals } from "../arrivals.ts";
 import type { Authenticate, Health } from "../contract.ts";
@@ -29,6 +29,8 @@ export interface RestOptions {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where there are no tasks. */
+  readonly tasks?: TasksService | undefined;
   readonly health: Pick<Health, "ready" | "closing">;
   readonly log: Log;
   readonly authenticate: Authenticate;

@@ -1,7 +1,7 @@
 /** The table of routes. What is served, what is documented and what is refused with 405 all come from here. */
 
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService, ToolCallsService, TurnsService } from "../../service/contract.ts";
+import type { JournalService, SessionsService, TasksService, ToolCallsService, TurnsService } from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
 import { exportRoute } from "./export-route.ts";
@@ -11,6 +11,7 @@ import type { RestLimits } from "./limits.ts";
 import type { Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { jsonResponse } from "./json.ts";
+import { taskRoutes } from "./task-routes.ts";
 import { toolCallRoutes } from "./tool-call-routes.ts";
 import { watchApprovalsRoute } from "./watch-approvals-route.ts";
 import { steerRoute } from "./turn-routes.ts";
@@ -21,6 +22,8 @@ export interface RouteDependencies {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where there are no tasks. */
+  readonly tasks?: TasksService | undefined;
   readonly health: Pick<Health, "ready">;
   readonly tokenKeys?: object | undefined;
   readonly limits: RestLimits;
@@ -38,6 +41,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     watchApprovalsRoute(dependencies),
     steerRoute(dependencies.turns),
     ...liveRoutes(dependencies),
+    ...(dependencies.tasks === undefined ? [] : taskRoutes(dependencies.tasks)),
     checkRoute(dependencies),
     exportRoute(dependencies),
   ];

@@ -128,7 +128,7 @@ function verifyRoute(journal: JournalService): Route {
 }
 
 /** The path names the session; a body may repeat it and may not contradict it. */
-export function pathUid(uid: string, inBody: string): string {
-  if (inBody !== "" && inBody !== uid) throw invalidArgument("session", "must be left out, or be the uid in the path");
+export function pathUid(uid: string, inBody: string, field: "session" | "id" = "session"): string {
+  if (inBody !== "" && inBody !== uid) throw invalidArgument(field, "must be left out, or be the uid in the path");
   return uid;
 }
