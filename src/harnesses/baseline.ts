@@ -3,22 +3,32 @@
  * it all. Places are counted in entries: the messages of the conversation without the results, which go with the calls that they answer.
  */
 
-/** Which entries are sent shorter. Every number only grows. */
+/** Which entries are sent shorter. */
 export interface Baseline {
+  /** Observations in entries before this one are sent as a short note. */
+  readonly observations: number;
   /** The results of calls in entries before this one are sent as a short note. */
   readonly results: number;
   /** Reasoning in entries before this one is left out. */
   readonly reasoning: number;
   /** Entries before this one are sent as a summary. */
   readonly summary: number;
+  /** Of those, what the system said in this entry or a later one is sent as it was said, behind the summary. */
+  readonly system: number;
 }
 
 /** Everything is sent as it was said. */
-export const NO_BASELINE: Baseline = { results: 0, reasoning: 0, summary: 0 };
+export const NO_BASELINE: Baseline = { observations: 0, results: 0, reasoning: 0, summary: 0, system: 0 };
 
-/** The account of a baseline, as LIFECYCLE BASELINE records it. */
-export function accountOf({ results, reasoning, summary }: Baseline): string {
-  return JSON.stringify({ results, reasoning, summary });
+/** The account of a baseline, as LIFECYCLE BASELINE records it. What it says nothing special of is left out. */
+export function accountOf({ observations, results, reasoning, summary, system }: Baseline): string {
+  return JSON.stringify({
+    ...(observations === 0 ? {} : { observations }),
+    results,
+    reasoning,
+    summary,
+    ...(system === summary ? {} : { system }),
+  });
 }
 
 /** The baseline in an account; undefined for what is none. */
@@ -30,8 +40,9 @@ export function baselineOf(account: string): Baseline | undefined {
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
-  const { results, reasoning, summary } = value as Readonly<Record<string, unknown>>;
-  return isCount(results) && isCount(reasoning) && isCount(summary) ? { results, reasoning, summary } : undefined;
+  const { observations = 0, results, reasoning, summary, system = summary } = value as Readonly<Record<string, unknown>>;
+  if (!isCount(observations) || !isCount(results) || !isCount(reasoning) || !isCount(summary) || !isCount(system)) return undefined;
+  return { observations, results, reasoning, summary, system };
 }
 
 function isCount(value: unknown): value is number {

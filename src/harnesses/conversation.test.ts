@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { seqOf } from "../base/ids.ts";
-import { EventSchema, MessageSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
+import { EventSchema, MessageSchema, ToolResultSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
 import { EventKind, textMessage, type HistoryPage } from "../spi/index.ts";
 import { Conversation, conversationOf } from "./conversation.ts";
 
@@ -129,6 +129,44 @@ describe("a conversation", () => {
       textMessage("assistant", "b"),
       textMessage("user", "c"),
     ]);
+  });
+
+  describe("with observations", () => {
+    const called = (id: string, executionId = "e"): Event =>
+      create(EventSchema, { kind: EventKind.EVENT_TOOL_CALL, executionId, body: { case: "tool", value: { id, tool: "eyes" } } });
+    const observed = message("user", [
+      { part: { case: "text", value: { text: "[Observation of how things stand at this point:]" } } },
+      { part: { case: "data", value: { data: { ok: true } } } },
+    ]);
+
+    it("has them where they were made, as the user's", () => {
+      expect(of(user("go"), called("observation.e"), result("observation.e"), assistant("so"))).toEqual([
+        textMessage("user", "go"),
+        observed,
+        textMessage("assistant", "so"),
+      ]);
+    });
+
+    it("leaves out one that failed, one without a result, and a call that is another turn's or nobody's", () => {
+      const failed = event(EventKind.EVENT_TOOL_RESULT, {
+        case: "result",
+        value: create(ToolResultSchema, { id: "observation.e", isError: true, error: "dark", output: { ok: true } }),
+      });
+      expect(of(user("go"), called("observation.e"), failed)).toEqual([textMessage("user", "go")]);
+      expect(of(user("go"), called("observation.e"), user("and?"))).toEqual([textMessage("user", "go"), textMessage("user", "and?")]);
+      for (const executionId of ["f", ""]) {
+        const call = called("observation.e", executionId);
+        expect(of(user("go"), call, result("observation.e"))).toEqual([textMessage("user", "go")]);
+      }
+    });
+
+    it("takes a call under such an id for the model's where a model made it", () => {
+      expect(of(user("go"), output(calls("observation.e")), called("observation.e"), result("observation.e"))).toEqual([
+        textMessage("user", "go"),
+        calls("observation.e"),
+        results({ id: "observation.e", output: { ok: true } }),
+      ]);
+    });
   });
 
   it("takes the inputs of the turn that begins, results for former calls among them", () => {

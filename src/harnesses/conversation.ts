@@ -9,6 +9,7 @@
  *   one that the journal recorded for a call that no model made is left out.
  * - No message is empty. Everything else stands where it was said, reasoning included (I2), the inputs of failed and abandoned
  *   turns too.
+ * - What was observed before a model was asked stands where it was observed, as the user's; a failed observation is left out.
  * - A summary that a baseline announced is nothing that was said. Without its summary a baseline that needs one is as if it had never been.
  */
 
@@ -19,7 +20,9 @@ import {
   EventKind,
   INBOX_TOOL,
   inboxMessage,
+  isObservationCall,
   messageText,
+  observationMessage,
   type Event,
   type HistoryPage,
   type Message,
@@ -52,6 +55,8 @@ export interface ConversationEntry {
   readonly calls: readonly CallSlot[];
   /** Brought by an input. */
   readonly isInput: boolean;
+  /** What was observed before the model was asked, which nobody said. */
+  readonly isObservation: boolean;
 }
 
 type OpenSlot = { -readonly [Key in keyof CallSlot]: CallSlot[Key] };
@@ -65,6 +70,8 @@ export class Conversation {
   #names = new CallNames();
   /** Calls of the inbox that have no result yet. */
   readonly #inboxCalls = new Set<string>();
+  /** Calls of observations that have no result yet. */
+  readonly #observationCalls = new Set<string>();
   #baseline = NO_BASELINE;
   /** A baseline that waits for its summary. */
   #announced: Baseline | undefined;
@@ -94,6 +101,7 @@ export class Conversation {
   beginTurn(): void {
     this.#names = new CallNames();
     this.#inboxCalls.clear();
+    this.#observationCalls.clear();
     this.#announced = undefined;
   }
 
@@ -125,8 +133,20 @@ export class Conversation {
     return name;
   }
 
-  /** Adds a result. Whether it answers an open call and is kept there, or brings what was said. */
+  /** The host's name for a call that observes, which no model made: what its result brings stands where the call was made. */
+  nameObservationCall(id: string): string {
+    const name = this.#names.nameOf(id);
+    this.#observationCalls.add(name);
+    return name;
+  }
+
+  /** Adds a result. Whether it answers an open call and is kept there, or brings what was said or observed. */
   addResult(result: ToolResult): boolean {
+    if (this.#observationCalls.delete(result.id)) {
+      const message = observationMessage(result);
+      if (message !== undefined) this.#entries.push({ message, calls: [], isInput: false, isObservation: true });
+      return message !== undefined;
+    }
     if (this.#inboxCalls.delete(result.id)) {
       const message = inboxMessage(result);
       if (message === undefined || !message.parts.some(saysSomething)) return false;
@@ -157,12 +177,17 @@ export class Conversation {
     if (event.kind === EventKind.EVENT_EXECUTION_START || event.kind === EventKind.EVENT_END) this.beginTurn();
     if (event.kind === EventKind.EVENT_INPUT && body.case === "message") this.addInput(body.value);
     if (event.kind === EventKind.EVENT_OUTPUT && body.case === "message") this.addOutput(body.value);
-    if (event.kind === EventKind.EVENT_TOOL_CALL && body.case === "tool" && body.value.tool === INBOX_TOOL)
-      this.nameInboxCall(body.value.id);
+    if (event.kind === EventKind.EVENT_TOOL_CALL && body.case === "tool") this.#addCall(event, body.value);
     if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.addResult(body.value);
     const account = baselineAccount(event);
     const baseline = account === undefined ? undefined : baselineOf(account);
     if (baseline !== undefined) this.addBaseline(baseline);
+  }
+
+  /** Adds a call as the host recorded it: one that a model made is there already. */
+  #addCall(event: Event, { id, tool }: ToolCall): void {
+    if (tool === INBOX_TOOL) this.nameInboxCall(id);
+    else if (isObservationCall(event) && !this.#openByHostId.has(id)) this.nameObservationCall(id);
   }
 
   #addMessage(message: Message, defaultRole: "user" | "assistant"): readonly CallSlot[] {
@@ -178,7 +203,7 @@ export class Conversation {
       this.#openByHostId.set(slot.hostId, slot);
       this.#openById.set(slot.call.id, slot);
     }
-    this.#entries.push({ message: said, calls, isInput: defaultRole === "user" });
+    this.#entries.push({ message: said, calls, isInput: defaultRole === "user", isObservation: false });
     return calls;
   }
 }

@@ -8,7 +8,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { seqOf } from "../base/ids.ts";
 import { inputHash } from "../canon/index.ts";
-import { EventSchema, MessageSchema, ToolResultSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
+import {
+  EventSchema,
+  MessageSchema,
+  ToolCallSchema,
+  ToolResultSchema,
+  type Event,
+  type Message,
+} from "../gen/agentsessions/v1/common_pb.ts";
 import { Conversation } from "../harnesses/index.ts";
 import { anthropicRequestBody } from "../models/anthropic-request.ts";
 import { googleRequest } from "../models/google-request.ts";
@@ -92,6 +99,19 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       body: { case: "tool", value: { $typeName: "agentsessions.v1.ToolCall", id, tool: "t", mediation: 1, idempotencyKey: "" } },
     }),
   ),
+  fc.constantFrom("tool", "observed").map((kind) => {
+    const id = "observation.e";
+    return kind === "tool"
+      ? create(EventSchema, {
+          kind: EventKind.EVENT_TOOL_CALL,
+          executionId: "e",
+          body: { case: "tool", value: create(ToolCallSchema, { id, tool: "eyes", mediation: 1 }) },
+        })
+      : create(EventSchema, {
+          kind: EventKind.EVENT_TOOL_RESULT,
+          body: { case: "result", value: create(ToolResultSchema, { id, output: { seen: "a cup" } }) },
+        });
+  }),
   fc.constant(
     create(EventSchema, {
       kind: EventKind.EVENT_END,

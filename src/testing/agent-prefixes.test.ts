@@ -50,6 +50,15 @@ const TOOLS: ConstructorParameters<typeof TestTools>[0] = {
     run: async () => ({ output: { ok: true } }),
   },
 };
+/** Sees something that is often large, and every so often nothing. */
+const eyes = (): (typeof TOOLS)[string] => {
+  let looks = 0;
+  return async () => {
+    looks += 1;
+    if (looks % 11 === 0) return { isError: true, error: "dark" };
+    return { output: { seen: "something of the world. ".repeat(looks % 3 === 0 ? 60 : 1) } };
+  };
+};
 /** While it runs, somebody speaks to the turn. */
 const disturbed =
   (speak: () => void): (typeof TOOLS)[string] =>
@@ -59,10 +68,11 @@ const disturbed =
   };
 const CONFIG = {
   steering: true,
-  tools: { free: ["*"], ask: ["gated"] },
+  tools: { free: ["*"], ask: ["gated"], blocked: [{ tool: "eyes" }], pure: ["small", "large", "heard"] },
   system_prompt: "Be an agent.",
   max_steps: 6,
   context: { max_tokens: 1_000 },
+  observation: { tool: "eyes" },
 };
 
 const call = fc.tuple(
@@ -83,13 +93,16 @@ const acting: fc.Arbitrary<Saying> = fc.record({
 });
 const answering: fc.Arbitrary<Saying> = fc.record({ text: fc.constantFrom("", "Done.", "words and words ".repeat(60)), reasoning });
 const script = fc.array(fc.oneof({ weight: 3, arbitrary: acting }, { weight: 1, arbitrary: answering }), { minLength: 4, maxLength: 16 });
-/** What becomes of a turn that waits. */
-const fates = fc.array(fc.constantFrom("approve", "deny", "leave"), { minLength: 1, maxLength: 4 });
+/** The mode of a turn, and what becomes of it where it waits. */
+const mode = fc.constantFrom("react", "ooda_re_act", undefined);
+const fate = fc.constantFrom("approve", "deny", "leave");
+const fates = fc.array(fc.tuple(fate, mode), { minLength: 3, maxLength: 3 });
+type Fates = readonly (readonly ["approve" | "deny" | "leave", "react" | "ooda_re_act" | undefined])[];
 
 const isSummary = ({ messages }: ModelRequest): boolean => messageText(messages[0]!).startsWith("You keep the notes");
 
 /** A session of an agent: three turns, each driven as far as it comes. */
-async function lived(sayings: readonly Saying[], choices: readonly string[]) {
+async function lived(sayings: readonly Saying[], choices: Fates) {
   const model = sayingModel((request, index) =>
     isSummary(request) ? { text: `notes ${index}` } : (sayings[index] ?? { text: "Enough." }),
   );
@@ -99,7 +112,7 @@ async function lived(sayings: readonly Saying[], choices: readonly string[]) {
     openJournal,
     agent: createAgentHarness(),
     model,
-    tools: new TestTools({ ...TOOLS, heard: disturbed(() => speak()) }),
+    tools: new TestTools({ ...TOOLS, eyes: eyes(), heard: disturbed(() => speak()) }),
   });
   const host = world.host();
   const session = await host.createSession();
@@ -107,13 +120,15 @@ async function lived(sayings: readonly Saying[], choices: readonly string[]) {
   // One that the turn does not ask for any more is nobody's.
   speak = () => void host.controller.steer({ session, message, from: undefined }).catch(() => undefined);
   for (const [index, input] of ["first", "second ".repeat(100), "third"].entries()) {
-    await liveTurn(host, session, input, choices[index % choices.length] ?? "leave");
+    await liveTurn(host, session, input, choices[index % choices.length]!);
   }
   return { world, host, session, requests: model.requests };
 }
 
-async function liveTurn(host: TestHost, session: SessionUid, input: string, choice: string): Promise<void> {
-  let outcome = await (await host.begin(session, [input], { config: agentConfig(CONFIG) })).outcome;
+async function liveTurn(host: TestHost, session: SessionUid, input: string, [choice, turnMode]: Fates[number]): Promise<void> {
+  const config = agentConfig({ ...CONFIG, mode: turnMode });
+  const inputs = [textMessage("system", "Mind the cat."), textMessage("user", input)];
+  let outcome = await (await host.begin(session, [], { inputs, config })).outcome;
   // Several gated calls of one step are decided one by one; a turn may park more than once.
   for (let parks = 0; outcome.kind === "parked" && choice !== "leave" && parks < 20; parks += 1) {
     await decide(host, session, outcome.ref, choice === "approve");
@@ -124,7 +139,7 @@ async function liveTurn(host: TestHost, session: SessionUid, input: string, choi
 
 describe("the request that an agent begins its next turn with", () => {
   it("is accepted by every provider, wherever the journal is cut", async () => {
-    const seen = { cuts: 0, unknown: 0, cleared: 0, notes: 0, reasoning: 0, heard: 0, requests: 0 };
+    const seen = { cuts: 0, unknown: 0, cleared: 0, notes: 0, reasoning: 0, heard: 0, observed: 0, forgotten: 0, told: 0, requests: 0 };
     await fc.assert(
       fc.asyncProperty(script, fates, async (sayings, choices) => {
         const { world, host, session, requests } = await lived(sayings, choices);
@@ -132,13 +147,15 @@ describe("the request that an agent begins its next turn with", () => {
         seen.requests += requests.length;
         expect(new Set(await world.checks(session))).toEqual(new Set(["same"]));
         const model = sayingModel(() => ({ text: "ok" }));
-        const other = world.host({ models: model, hostId: "other" });
+        const tools = new TestTools({ ...TOOLS, eyes: async () => ({ output: { seen: "what is there now" } }) });
+        const other = world.host({ models: model, tools, hostId: "other" });
         const { lastSeq } = (await world.journal.get(session))!.projection;
         for (let seq = 1; seq <= lastSeq; seq += 1) {
           const uid = newSessionUid(world.ports);
           await host.controller.fork({ parent: session, atSeq: seqOf(seq), children: ({ seed }) => [{ ...seed, uid, name: "" }] });
           const before = model.requests.length;
-          const outcome = await (await other.begin(uid, ["and now?"], { config: agentConfig({ ...CONFIG, context: {} }) })).outcome;
+          const config = agentConfig({ ...CONFIG, context: {}, mode: choices[seq % choices.length]![1] });
+          const outcome = await (await other.begin(uid, ["and now?"], { config })).outcome;
           expect(outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
           for (const request of model.requests.slice(before)) {
             expect(refusals(request)).toEqual([]);
@@ -181,7 +198,7 @@ describe("the request that an agent begins its next turn with", () => {
   });
 
   it("would be refused if it were what the journal has of it and no more", async () => {
-    const { host, session } = await lived([{ calls: [["small", "a", { n: 1 }]] }], ["leave"]);
+    const { host, session } = await lived([{ calls: [["small", "a", { n: 1 }]] }], [["leave", undefined]]);
     const conversation = new Conversation();
     const events = (await host.records(session)).map(({ event }) => event!);
     conversation.addPage({
@@ -199,10 +216,15 @@ describe("the request that an agent begins its next turn with", () => {
   });
 });
 
-function note(seen: Record<"unknown" | "cleared" | "notes" | "reasoning" | "heard", number>, text: string): void {
+type Special = "unknown" | "cleared" | "notes" | "reasoning" | "heard" | "observed" | "forgotten" | "told";
+
+function note(seen: Record<Special, number>, text: string): void {
   if (text.includes("the outcome of this call is unknown")) seen.unknown += 1;
   if (text.includes("left out to save room")) seen.cleared += 1;
   if (text.includes("[Notes on the conversation")) seen.notes += 1;
   if (text.includes("psst")) seen.heard += 1;
+  if (text.includes("something of the world")) seen.observed += 1;
+  if (text.includes("An observation of how things stood")) seen.forgotten += 1;
+  if (text.includes("Mind the cat.")) seen.told += 1;
   if (text.includes("opaqueBytes")) seen.reasoning += 1;
 }

@@ -7,24 +7,31 @@ import {
   INBOX_TOOL,
   Mediation,
   messageText,
+  observationCallId,
   textMessage,
   type EventSink,
   type Message,
   type ModelRequest,
   type Start,
   type ToolChoice,
+  type ToolDefinition,
+  type ToolResult,
 } from "../../spi/index.ts";
 import { accountOf, type Baseline } from "../baseline.ts";
 import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
 import { formOf } from "./answer.ts";
 import { nextBaseline, type RequestSizes } from "./compaction.ts";
-import { contextOf, isUnanswered, lastWordOf } from "./context.ts";
+import { contextOf, isUnanswered, lastWordOf, unseenFrom } from "./context.ts";
 import type { Agent } from "./definition.ts";
 import { entrySize, messageTokens, NO_SIZE, textTokens, toolsTokens, type EntrySize } from "./estimate.ts";
 import { offeredTools, type OfferedTools } from "./offered-tools.ts";
+import { checkObserver, OODA_RULES, StaleCalls, unobserved } from "./ooda.ts";
 import { summaryRequest } from "./summary.ts";
-import { refuseAll, toolResults, type ToolRound } from "./tool-round.ts";
+import { firstPhysical, refuseAll, toolResults, type ToolRound } from "./tool-round.ts";
+
+/** So much room is made for an observation, as a share of the one before it. */
+const OBSERVATION_SHARE = 1.25;
 
 /** What a turn is driven with. */
 export interface TurnDrive {
@@ -45,7 +52,11 @@ export class AgentTurn {
   readonly #drive: TurnDrive;
   readonly #round: ToolRound;
   readonly #tools: OfferedTools;
+  readonly #hostTools: readonly ToolDefinition[];
   readonly #conversation: Conversation;
+  /** The first entry of this turn. */
+  readonly #inputsFrom: number;
+  readonly #stale = new StaleCalls();
   /** Whether anybody waits for an answer. */
   readonly isUnanswered: boolean;
   readonly #system: readonly Message[];
@@ -58,10 +69,14 @@ export class AgentTurn {
     const { agent, sink, signal } = drive;
     this.#drive = drive;
     this.#conversation = read.conversation;
+    this.#inputsFrom = read.inputsFrom;
     this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
-    this.#tools = offeredTools(start.tools ?? [], agent);
+    this.#hostTools = start.tools ?? [];
+    this.#tools = offeredTools(this.#hostTools, agent);
     this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
-    const instructions = [agent.systemPrompt, agent.answer === undefined ? "" : formOf(agent.answer)].filter((text) => text !== "");
+    const rules = agent.mode === "ooda_re_act" ? OODA_RULES : "";
+    const form = agent.answer === undefined ? "" : formOf(agent.answer);
+    const instructions = [agent.systemPrompt, rules, form].filter((text) => text !== "");
     this.#system = instructions.length === 0 ? [] : [textMessage("system", instructions.join("\n\n"))];
     this.#fixedTokens = this.#system.reduce((sum, message) => sum + messageTokens(message), toolsTokens(this.#tools.definitions));
   }
@@ -78,7 +93,7 @@ export class AgentTurn {
 
   /** Asks the model; the calls that it makes. */
   async ask({ toolChoice, reminder }: Asking = {}): Promise<readonly CallSlot[]> {
-    await this.#makeRoom();
+    await this.#prepare();
     const { definitions } = this.#tools;
     const messages = [...this.#system, ...contextOf(this.#conversation)];
     if (reminder !== undefined) messages.push(textMessage("user", reminder));
@@ -92,17 +107,16 @@ export class AgentTurn {
     return this.#answer === undefined ? "" : messageText(this.#answer);
   }
 
-  /** Has calls made and keeps their results. */
+  /** Has calls made and keeps their results. Ends the turn where physical ones come too late again and again. */
   async runTools(calls: readonly CallSlot[]): Promise<void> {
     for (const result of await toolResults(calls, this.#round)) this.#conversation.addResult(result);
+    const acted = firstPhysical(calls, this.#tools)?.result;
+    if (acted !== undefined) this.#stale.take(acted);
   }
 
   /** Asks for what has come for the turn meanwhile. Whether anything has. */
   async takeMessages(): Promise<boolean> {
-    const { sink, signal, executionId } = this.#round;
-    const id = this.#conversation.nameInboxCall();
-    const call = { id, tool: INBOX_TOOL, mediation: Mediation.CONTROLLER_MEDIATED, idempotencyKey: `${executionId}/${id}` };
-    return this.#conversation.addResult(await sink.toolCall(create(ToolCallSchema, call), { signal }));
+    return this.#conversation.addResult(await this.#callFor({ id: this.#conversation.nameInboxCall(), tool: INBOX_TOOL }));
   }
 
   /** Reports that none of the calls was made. */
@@ -110,11 +124,37 @@ export class AgentTurn {
     return refuseAll(calls, why, this.#round);
   }
 
-  /** Goes on from a new baseline where the next request would be too large. */
-  async #makeRoom(): Promise<void> {
+  /** Makes ready what the model is asked with. A summary takes its time, so room for what will be observed is made before that. */
+  async #prepare(): Promise<void> {
+    if (this.#drive.agent.mode === "ooda_re_act") {
+      const last = this.#conversation.entries.findLast(({ isObservation }) => isObservation);
+      await this.#makeRoom(last === undefined ? 0 : Math.ceil(messageTokens(last.message) * OBSERVATION_SHARE));
+      await this.#observe();
+    }
+    await this.#makeRoom(0);
+  }
+
+  /** Puts before the model how things stand. Ends the turn where nobody can say. */
+  async #observe(): Promise<void> {
+    const tool = this.#drive.agent.observationTool;
+    checkObserver(tool, this.#hostTools);
+    const id = this.#conversation.nameObservationCall(observationCallId(this.#round.executionId));
+    const result = await this.#callFor({ id, tool, args: {} });
+    if (!this.#conversation.addResult(result)) throw unobserved(tool, result);
+  }
+
+  /** The result of a call that the agent makes for itself, whatever its model may call. */
+  #callFor(asked: { readonly id: string; readonly tool: string; readonly args?: Record<string, never> }): Promise<ToolResult> {
+    const { sink, signal, executionId } = this.#round;
+    const call = { ...asked, mediation: Mediation.CONTROLLER_MEDIATED, idempotencyKey: `${executionId}/${asked.id}` };
+    return sink.toolCall(create(ToolCallSchema, call), { signal, unfit: "answer" });
+  }
+
+  /** Goes on from a new baseline where the next request would be too large with `reservedTokens` more. */
+  async #makeRoom(reservedTokens: number): Promise<void> {
     const limit = this.#drive.agent.contextTokensMax;
     const current = this.#conversation.baseline;
-    const next = nextBaseline(this.#sizesNow(), current, limit);
+    const next = nextBaseline(this.#sizesNow(reservedTokens), current, limit);
     if (next === undefined) return;
     await this.#record(next);
     const request = next.summary > current.summary ? summaryRequest(this.#conversation, next.summary, limit) : undefined;
@@ -135,13 +175,18 @@ export class AgentTurn {
     return response.message;
   }
 
-  #sizesNow(): RequestSizes {
+  #sizesNow(reservedTokens: number): RequestSizes {
     const { entries, summary, baseline } = this.#conversation;
+    const sizedFrom = Math.min(baseline.summary, baseline.system);
+    // Agents without a mode are sent what they were sent before there were any.
+    const hasMode = this.#drive.agent.mode !== undefined;
     return {
-      fixed: this.#fixedTokens,
+      fixed: this.#fixedTokens + reservedTokens,
       summary: textTokens(summary),
-      entries: entries.map((entry, index) => (index < baseline.summary ? NO_SIZE : this.#sizeOf(entry))),
+      entries: entries.map((entry, index) => (index < sizedFrom ? NO_SIZE : this.#sizeOf(entry))),
       lastWord: lastWordOf(entries),
+      unseen: hasMode ? unseenFrom(entries) : entries.length - 1,
+      system: hasMode ? this.#inputsFrom : entries.length,
     };
   }
 

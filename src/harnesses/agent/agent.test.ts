@@ -298,7 +298,7 @@ describe("the agent harness", () => {
       { tool: {} },
       "config.tool: is not known; known are system_prompt, model, params, tools, max_steps, context, steering, answer, mode, observation, client",
     ],
-    [{ mode: "ooda_re_act" }, "config.observation.tool: must be the name of the tool that observes; the mode ooda_re_act needs one"],
+    [{ mode: "ooda" }, "config.mode: must be react or ooda_re_act"],
   ])("fails for good on a config that is wrong: %j", async (config, description) => {
     const { host, session } = await turn(inTurn(), config);
     expect((await host.records(session)).at(-1)!.event!.body.value).toMatchObject({ state: "FAILED", error: { code: 3, description } });

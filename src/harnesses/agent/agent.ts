@@ -5,6 +5,8 @@
  *   with their results, until the model asks for none. That message is the answer.
  * - A model that still asks for tools after `max_steps` calls is asked once more without them, for its last words; the turn then ends
  *   FAILED, since what it was to do is not done. Its next turn goes on from there.
+ * - In mode ooda_re_act each asking has an observation before it. One that is missing or comes to nothing ends the turn FAILED, and so do
+ *   physical calls that are refused again and again because their observation was too old; see `ooda.ts`.
  * - Messages that come meanwhile are asked for after each answer of the model, and go before its next one.
  * - An answer that is not of the form that the definition names is asked for once more; a second one ends the turn FAILED.
  * - A request that would be too large begins at a new baseline, which is recorded before it holds; see `compaction.ts`.
@@ -12,10 +14,10 @@
  */
 
 import { create } from "@bufbuild/protobuf";
-import { ERROR_CODES, HoldfastError, type ErrorCode } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { Digest } from "../../base/ports.ts";
 import { ToolChoiceSchema } from "../../gen/agentsessions/v1/common_pb.ts";
-import { describeHarness, HarnessFailure, Resumability, ToolChoiceMode, type Harness, type Start } from "../../spi/index.ts";
+import { describeHarness, Resumability, ToolChoiceMode, type Harness, type Start } from "../../spi/index.ts";
 import {
   agentDigest,
   configValue,
@@ -28,6 +30,7 @@ import {
 } from "./definition.ts";
 import { AgentTurn } from "./agent-turn.ts";
 import { answerFault, reminderOf } from "./answer.ts";
+import { failure } from "./failure.ts";
 
 /** Changes whenever the same journal, definition and tools would lead to another request. */
 const VERSION = "1";
@@ -54,6 +57,9 @@ export interface DefinedAgentOptions {
  */
 export function createDefinedAgent(name: string, definition: AgentDefinition, options: DefinedAgentOptions): Harness {
   const agent = parseAgent(definition, options.at, options.compile);
+  if (agent.mode === "ooda_re_act" && agent.observationTool === "") {
+    throw invalidArgument(`${options.at}.observation.tool`, "must name the tool that observes; the mode ooda_re_act needs one");
+  }
   const version = `${VERSION}-${agentDigest(agent, options.digest).slice(0, 16)}`;
   return harnessOf(name, version, (config) => {
     const change = parseTurnChange(configValue(config), "config");
@@ -110,8 +116,4 @@ function readAgent(start: Start, agentFor: (config: Uint8Array) => Agent): Agent
     if (error instanceof HoldfastError) throw failure(error.code, error.message);
     throw error;
   }
-}
-
-function failure(code: ErrorCode, description: string): HarnessFailure {
-  return new HarnessFailure(ERROR_CODES[code].grpc, description);
 }

@@ -5,15 +5,23 @@ import { MessageSchema, PartSchema, ToolResultSchema } from "../../gen/agentsess
 import { textMessage, type Message, type Part } from "../../spi/index.ts";
 import { resultsOf, saysSomething, type CallSlot, type Conversation, type ConversationEntry } from "../conversation.ts";
 
-/** What stands for a result that is no longer sent. */
+/** What stands for a result, and for an observation, that is no longer sent. */
 const CLEARED = "[this result was left out to save room; make the call again if it is needed]";
+const CLEARED_OBSERVATION = "[An observation of how things stood at this point was left out to save room.]";
 
 /** The messages that a model is sent. */
 export function contextOf(conversation: Conversation): Message[] {
   const { entries, baseline, summary } = conversation;
   const messages = baseline.summary === 0 ? [] : [summaryMessage(summary)];
   for (const [index, entry] of entries.entries()) {
-    if (index < baseline.summary) continue;
+    if (index < baseline.summary) {
+      if (index >= baseline.system && isSystemInput(entry)) messages.push(entry.message);
+      continue;
+    }
+    if (entry.isObservation && index < baseline.observations) {
+      messages.push(textMessage("user", CLEARED_OBSERVATION));
+      continue;
+    }
     const message = index < baseline.reasoning ? withoutReasoning(entry.message) : entry.message;
     if (message === undefined) continue;
     messages.push(message);
@@ -24,18 +32,30 @@ export function contextOf(conversation: Conversation): Message[] {
 
 /** Whether somebody waits for an answer: the last word is not the assistant's, or it is one of this turn's inputs, to be continued. */
 export function isUnanswered({ entries }: Conversation, inputsFrom: number): boolean {
-  const index = entries.findLastIndex(({ message }) => message.role !== "system");
+  const index = entries.findLastIndex(({ message, isObservation }) => message.role !== "system" && !isObservation);
   const last = entries[index];
   if (last === undefined) return false;
   return last.message.role !== "assistant" || last.calls.length > 0 || (last.isInput && index >= inputsFrom);
 }
 
-/** The entry of the user's last word; 0 where there is none. */
+/** The entry of the user's last word; 0 where there is none. An observation is nobody's word. */
 export function lastWordOf(entries: readonly ConversationEntry[]): number {
   return Math.max(
     0,
-    entries.findLastIndex(({ message }) => message.role === "user"),
+    entries.findLastIndex(({ message, isObservation }) => message.role === "user" && !isObservation),
   );
+}
+
+/** The first entry with something in it that the model has not seen: results of its last calls, or what came after its answer. */
+export function unseenFrom(entries: readonly ConversationEntry[]): number {
+  const last = entries.findLastIndex(({ message }) => message.role === "assistant");
+  const from = entries[last]?.calls.length === 0 ? last + 1 : last;
+  return Math.max(0, Math.min(from, entries.length - 1));
+}
+
+/** Whether an entry is an input in the words of the system. */
+export function isSystemInput({ message, isInput }: ConversationEntry): boolean {
+  return isInput && message.role === "system";
 }
 
 function summaryMessage(summary: string): Message {

@@ -70,17 +70,22 @@ describe("an agent's definition", () => {
     [{ tools: { blocked: ["rm"] } }, "agents.a.tools.blocked[0]: must be an object"],
     [{ tools: { blocked: [{ reason: "x" }] } }, "agents.a.tools.blocked[0].tool: must be a tool's name, or the start of one and *"],
     [
-      { tools: { blocked: [{ tool: "rm", reason: "x".repeat(1_001) }] } },
-      "agents.a.tools.blocked[0].reason: must have at most 1000 characters",
+      { tools: { blocked: [{ tool: "rm", reason: "x".repeat(1_025) }] } },
+      "agents.a.tools.blocked[0].reason: must have at most 1024 characters",
     ],
     [{ tools: { pure: ["a b"] } }, "agents.a.tools.pure[0]: must be a tool's name, or the start of one and *"],
     [{ mode: "ooda" }, "agents.a.mode: must be react or ooda_re_act"],
-    [{ mode: "ooda_re_act" }, "agents.a.observation.tool: must be the name of the tool that observes; the mode ooda_re_act needs one"],
-    [{ observation: { tool: "arm*" } }, "agents.a.observation.tool: must be the name of the tool that observes"],
+    [{ observation: {} }, "agents.a.observation.tool: must be a tool's name"],
+    [{ observation: { tool: "arm*" } }, "agents.a.observation.tool: must be a tool's name"],
     [{ client: [] }, "agents.a.client: must be a JSON object"],
     [{ context: { max_tokens: 10 } }, "agents.a.context.max_tokens: must be a whole number from 1000 to 100000000"],
   ])("is refused by the path of what is wrong: %j", (value, message) => {
     expect(() => parseAgent(value, "agents.a")).toThrow(message);
+  });
+
+  it("needs a tool that observes in the mode that observes", () => {
+    const make = () => createDefinedAgent("scout", { mode: "ooda_re_act" }, { digest: testDigest, at: "agents.scout" });
+    expect(make).toThrow("agents.scout.observation.tool: must name the tool that observes; the mode ooda_re_act needs one");
   });
 
   it("may hold what its client keeps there, as far as it is JSON", () => {

@@ -103,7 +103,7 @@ export type SchemaCompiler = (schema: Readonly<Record<string, unknown>>, field: 
 const STEPS = { min: 1, max: 1_000, otherwise: 50 };
 const TOKENS = { min: 1_000, max: 100_000_000, otherwise: 100_000 };
 const PATTERNS_MAX = 1_000;
-const REASON_CHARS_MAX = 1_000;
+const REASON_CHARS_MAX = 1_024;
 /** A tool's name as every provider takes it, or the start of one; `*` alone is every tool. */
 const PATTERN = /^[A-Za-z0-9_.-]{0,64}\*$|^[A-Za-z0-9_.-]{1,64}$/;
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
@@ -130,7 +130,6 @@ const KEYS = [
 export function parseAgent(value: unknown, at: string, compile?: SchemaCompiler): Agent {
   const fields = fieldsOf({ at, value }, KEYS);
   const { max_tokens } = fieldsOf(fields.context, ["max_tokens"]);
-  const mode = modeOf(fields.mode);
   return {
     systemPrompt: textOf(fields.system_prompt),
     model: textOf(fields.model),
@@ -140,8 +139,8 @@ export function parseAgent(value: unknown, at: string, compile?: SchemaCompiler)
     contextTokensMax: countOf(max_tokens, TOKENS),
     steering: flagOf(fields.steering),
     answer: answerOf(fields.answer, compile),
-    mode,
-    observationTool: observationOf(fields.observation, mode),
+    mode: modeOf(fields.mode),
+    observationTool: observationOf(fields.observation),
     client: clientOf(fields.client),
   };
 }
@@ -224,11 +223,11 @@ function modeOf({ at, value }: Field): AgentMode | undefined {
   return mode;
 }
 
-function observationOf(observation: Field, mode: AgentMode | undefined): string {
-  if (observation.value === undefined && mode !== "ooda_re_act") return "";
+function observationOf(observation: Field): string {
+  if (observation.value === undefined) return "";
   const { tool } = fieldsOf(observation, ["tool"]);
   if (typeof tool.value === "string" && NAME.test(tool.value)) return tool.value;
-  throw invalidArgument(tool.at, "must be the name of the tool that observes; the mode ooda_re_act needs one");
+  throw invalidArgument(tool.at, "must be a tool's name");
 }
 
 function clientOf(client: Field): string {

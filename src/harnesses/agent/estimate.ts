@@ -6,6 +6,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Message, Part, ToolDefinition, ToolResult } from "../../spi/index.ts";
 import type { ConversationEntry } from "../conversation.ts";
+import { isSystemInput } from "./context.ts";
 
 /** Most tokenisers make fewer tokens of prose and of code; scripts of three bytes a character come out about right. */
 const BYTES_PER_TOKEN = 3;
@@ -13,7 +14,7 @@ const BYTES_PER_TOKEN = 3;
 const OVERHEAD_TOKENS = 8;
 /** An image or a document that is given by reference, or whose size says nothing of its tokens. */
 const FILE_TOKENS = 1_600;
-/** A result that is sent as a note. */
+/** A result or an observation that is sent as a note. */
 const NOTE_TOKENS = 40;
 
 /** The size of one entry, by what of it can be left out. */
@@ -21,16 +22,23 @@ export interface EntrySize {
   /** What is always sent. */
   readonly said: number;
   readonly reasoning: number;
-  /** The results of its calls as they are. */
+  /** The results of its calls as they are, or what it observed. */
   readonly results: number;
   /** The same as notes. */
   readonly notes: number;
+  /** What is special about it. */
+  readonly kind?: "observation" | "system" | undefined;
 }
 
 /** The size of an entry that is summarised: nobody asks. */
 export const NO_SIZE: EntrySize = { said: 0, reasoning: 0, results: 0, notes: 0 };
 
-export function entrySize({ message, calls }: ConversationEntry): EntrySize {
+export function entrySize(entry: ConversationEntry): EntrySize {
+  const { message, calls } = entry;
+  if (entry.isObservation) {
+    const results = messageTokens(message);
+    return { said: OVERHEAD_TOKENS, reasoning: 0, results, notes: Math.min(results, NOTE_TOKENS), kind: "observation" };
+  }
   let said = OVERHEAD_TOKENS;
   let reasoning = 0;
   for (const part of message.parts) {
@@ -39,7 +47,8 @@ export function entrySize({ message, calls }: ConversationEntry): EntrySize {
   }
   let results = 0;
   for (const { result } of calls) results += result === undefined ? NOTE_TOKENS : resultTokens(result);
-  return { said, reasoning, results, notes: Math.min(results, calls.length * NOTE_TOKENS) };
+  const notes = Math.min(results, calls.length * NOTE_TOKENS);
+  return { said, reasoning, results, notes, kind: isSystemInput(entry) ? "system" : undefined };
 }
 
 export function textTokens(text: string): number {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ToolDefinitionSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { Mediation } from "../../spi/index.ts";
 import { parseAgent, type AgentMode, type AgentTools } from "./definition.ts";
-import { isPhysical, offeredTools, type OfferedTools, type ToolRules } from "./offered-tools.ts";
+import { offeredTools, type OfferedTools, type ToolRules } from "./offered-tools.ts";
 
 const HOST = ["fs__read", "fs__write", "fs__write_all", "mail"].map((name) => create(ToolDefinitionSchema, { name }));
 
@@ -70,7 +70,7 @@ describe("the tools that an agent is offered", () => {
       undefined,
       undefined,
     ]);
-    expect(["fs__read", "fs__write"].map((name) => isPhysical(name, rules(tools, "ooda_re_act")))).toEqual([false, true]);
-    expect(isPhysical("fs__write", rules(tools))).toBe(false);
+    expect(["fs__read", "fs__write", "other"].map(offer(tools, "ooda_re_act").isPhysical)).toEqual([false, true, true]);
+    expect(offer(tools).isPhysical("fs__write")).toBe(false);
   });
 });

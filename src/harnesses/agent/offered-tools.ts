@@ -11,6 +11,8 @@ export interface OfferedTools {
   readonly mediations: ReadonlyMap<string, Mediation>;
   /** Why a tool is kept from the model, in words for it; undefined for one that is on offer, and for one that nobody knows. */
   readonly withheld: (name: string) => string | undefined;
+  /** Whether a tool changes something outside; of what nobody knows it is said that it does. Without a mode no tool is told from others. */
+  readonly isPhysical: (name: string) => boolean;
 }
 
 /** What of an agent says which tools it has. */
@@ -20,10 +22,11 @@ export type ToolRules = Pick<Agent, "tools" | "mode">;
 export function offeredTools(hostTools: readonly ToolDefinition[], rules: ToolRules): OfferedTools {
   const mediations = new Map<string, Mediation>();
   const elsewhere = new Set<string>();
+  const isPhysical = (name: string): boolean => rules.mode !== undefined && fitOf(rules.tools.pure, name) < 0;
   const definitions = hostTools.filter(({ name }) => {
     const mediation = mediationOf(name, rules.tools);
     if (mediation === undefined) return false;
-    const isOffered = rules.mode !== "react" || !isPhysical(name, rules);
+    const isOffered = rules.mode !== "react" || !isPhysical(name);
     if (isOffered) mediations.set(name, mediation);
     else elsewhere.add(name);
     return isOffered;
@@ -33,12 +36,7 @@ export function offeredTools(hostTools: readonly ToolDefinition[], rules: ToolRu
     if (blocked !== undefined) return `this tool is blocked, so nothing was run${blocked.reason === "" ? "" : `: ${blocked.reason}`}`;
     return elsewhere.has(name) ? "this is a physical tool, which belongs to the mode ooda_re_act; nothing was run" : undefined;
   };
-  return { definitions, mediations, withheld };
-}
-
-/** Whether a tool changes something outside. Without a mode nobody asks. */
-export function isPhysical(name: string, { mode, tools }: ToolRules): boolean {
-  return mode !== undefined && fitOf(tools.pure, name) < 0;
+  return { definitions, mediations, withheld, isPhysical };
 }
 
 /** What fits a name best decides: the name itself, then the longest start of it. Where both lists have that, a person is asked. */

@@ -6,7 +6,8 @@
  *   refuses it records as that call's result; what the agent itself refuses (a tool that is not on offer) the agent reports. Either way it
  *   is in the journal, and a replay does not depend on which tools there are then.
  * - Refusals are reported before anything is asked of the host: a turn that parks takes no reports.
- * - The calls that remain are asked for at once.
+ * - The calls that remain are asked for at once. Where physical tools are told from others the first physical call alone is among them, beside the
+ *   pure ones: what comes after it was not decided on what it leaves behind. That holds too where the first one cannot be made.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -26,7 +27,8 @@ export interface ToolRound {
 
 /** Has the calls made; resolves with every result. Rejects when the turn parks, is over, or its host cannot run a tool that it offered. */
 export async function toolResults(calls: readonly CallSlot[], round: ToolRound): Promise<readonly ToolResult[]> {
-  const refused = new Map(calls.flatMap((slot) => refusalOf(slot, round.tools) ?? []));
+  const first = firstPhysical(calls, round.tools);
+  const refused = new Map(calls.flatMap((slot) => refusalOf(slot, first, round.tools) ?? []));
   const reports: ToolResult[] = [];
   for (const [slot, why] of refused) reports.push(await reported(slot, why, round));
   const asked = calls.filter((slot) => !refused.has(slot)).map((slot) => callHost(slot, round));
@@ -41,14 +43,24 @@ export async function refuseAll(calls: readonly CallSlot[], why: string, round: 
   for (const slot of calls) await reported(slot, why, round);
 }
 
+/** The physical call of a message that is made; undefined where it has none. */
+export function firstPhysical(calls: readonly CallSlot[], { isPhysical }: OfferedTools): CallSlot | undefined {
+  return calls.find(({ call }) => isPhysical(call.tool));
+}
+
 /** Why a call is not even asked of the host. */
-function refusalOf(slot: CallSlot, { mediations, withheld }: OfferedTools): [[CallSlot, string]] | undefined {
-  const why = withheld(slot.call.tool);
-  if (why !== undefined) return [[slot, why]];
-  if (!mediations.has(slot.call.tool)) return [[slot, notOnOffer([...mediations.keys()])]];
-  if (slot.call.args === undefined) return [[slot, "the arguments are not a JSON object; the tool was not run"]];
+function refusalOf(slot: CallSlot, first: CallSlot | undefined, tools: OfferedTools): [[CallSlot, string]] | undefined {
+  const { tool, args } = slot.call;
+  const withheld = tools.withheld(tool);
+  if (withheld !== undefined) return [[slot, withheld]];
+  if (!tools.mediations.has(tool)) return [[slot, notOnOffer([...tools.mediations.keys()])]];
+  if (args === undefined) return [[slot, "the arguments are not a JSON object; the tool was not run"]];
+  if (slot !== first && tools.isPhysical(tool)) return [[slot, ONE_AT_A_TIME]];
   return undefined;
 }
+
+const ONE_AT_A_TIME =
+  "one physical tool runs at a time, so this one was not run; ask for it again after the next observation if it is still right";
 
 const NAMES_MAX = 100;
 
