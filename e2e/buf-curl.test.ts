@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, beforeAll, afterAll } from "vitest";
 import { Sessions } from "../src/gen/agentsessions/v1/session_pb.ts";
 import { Health } from "../src/gen/grpc/health/v1/health_pb.ts";
+import { Environments } from "../src/gen/holdfast/v1/environments_pb.ts";
 import { Journal } from "../src/gen/holdfast/v1/journal_pb.ts";
 import { startServer, type RunningServer } from "../src/server/index.ts";
 import { SILENT_LOG } from "../src/base/index.ts";
@@ -83,13 +84,14 @@ describe("buf curl", () => {
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
+        "holdfast.v1.Environments",
         "holdfast.v1.HarnessHost",
         "holdfast.v1.Journal",
         "holdfast.v1.ToolCalls",
         "holdfast.v1.Turns",
       ]);
       const methods = await run([...GRPC, ...reflect, "--list-methods", server.url]);
-      for (const service of [Sessions, Journal, Health]) {
+      for (const service of [Sessions, Journal, Environments, Health]) {
         for (const { name } of service.methods) expect(methods.stdout).toContain(`${service.typeName}/${name}\n`);
       }
     }
@@ -116,6 +118,21 @@ describe("buf curl", () => {
     const tail = await call(server, "holdfast.v1.Journal/Tail", { session: uid, fromSeq: 5, until: "UNTIL_IDLE" });
     expect(kindsOf(tail.messages)).toEqual(TURN.slice(4));
     expect(await ask(server, "holdfast.v1.Journal/Verify", { session: uid })).toMatchObject({ intact: true, records: "6" });
+  });
+
+  it("makes, lists, replaces and removes an environment", async () => {
+    const environment = { id: "lab", agent: { max_steps: 3 }, permissions: [{ tool: "rm", policy: "block" }] };
+    const made = await ask(server, "holdfast.v1.Environments/CreateEnvironment", { environment });
+    expect(made).toMatchObject({ ...environment, version: "1", harness: "agent" });
+    expect(await ask(server, "holdfast.v1.Environments/ListEnvironments", {})).toMatchObject({
+      environments: [{ id: "default" }, { id: "lab" }],
+    });
+    const change = { environment: { id: "lab", maxContextTokens: 5_000 }, expectedVersion: 1 };
+    const changed = await ask(server, "holdfast.v1.Environments/UpdateEnvironment", change);
+    expect(changed).toMatchObject({ version: "2", maxContextTokens: 5_000 });
+    expect((await call(server, "holdfast.v1.Environments/UpdateEnvironment", change)).error?.code).toBe("aborted");
+    expect(await ask(server, "holdfast.v1.Environments/DeleteEnvironment", { id: "lab" })).toEqual(changed);
+    expect((await call(server, "holdfast.v1.Environments/GetEnvironment", { id: "lab" })).error?.code).toBe("not_found");
   });
 
   it("checks, suspends, resumes and forks it", async () => {

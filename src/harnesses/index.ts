@@ -1,6 +1,13 @@
 /** The harnesses that run in the host's own process. */
 
-export { createAgentHarness, createDefinedAgent, type AgentDefinition, type AgentMode, type AgentTools } from "./agent/index.ts";
+export {
+  createAgentHarness,
+  createDefinedAgent,
+  parseAgent,
+  type AgentDefinition,
+  type AgentMode,
+  type AgentTools,
+} from "./agent/index.ts";
 export { createChatHarness } from "./chat.ts";
 export { parseChatConfig, type ChatConfig } from "./chat-config.ts";
 export { Conversation, conversationOf } from "./conversation.ts";

@@ -42,7 +42,8 @@ export function agentHarnesses(
   return Object.fromEntries(made);
 }
 
-function definitionOf(agent: ConfigValue, around: ConfigSurroundings): AgentDefinition {
+/** A definition that stands here, or in a file that is named here. */
+export function definitionOf(agent: ConfigValue, around: ConfigSurroundings): AgentDefinition {
   const value: unknown = typeof agent.value === "string" ? parsed(fileText(agent, around), agent.at) : agent.value;
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw invalidArgument(agent.at, "must be a definition, or name a file of one in YAML or JSON");

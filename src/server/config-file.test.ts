@@ -83,7 +83,10 @@ describe("a config file", () => {
   });
 
   it.each([
-    [{ lisen: "x" }, /^lisen: is no key here; there are: listen, data, .*harnesses, agents, models, tools, policies, approvals, budgets$/],
+    [
+      { lisen: "x" },
+      /^lisen: is no key here; there are: listen, data, .*harnesses, agents, environments, models, tools, policies, approvals, budgets$/,
+    ],
     [{ registry: { port: 1 } }, /^registry\.port: is no key here; there are: listen, tokenFile$/],
     [{ registry: [] }, /^registry: must be an object$/],
     [{ "a b\n": 1 }, /^"a b\\n": is no key here/],

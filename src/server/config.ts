@@ -12,6 +12,7 @@ import { agentConfigs } from "./agent-config.ts";
 import { readConfigFile, type ConfigFile } from "./config-file.ts";
 import { budgetsConfig } from "./budget-config.ts";
 import { spanMsOf } from "./config-value.ts";
+import { environmentConfigs, type EnvironmentDefinition } from "./environment-config.ts";
 import { harnessConfigs, type HarnessConfig } from "./harness-config.ts";
 import type { OpenAiApi } from "../models/index.ts";
 import { modelsConfig, type ModelsConfig } from "./model-config.ts";
@@ -53,6 +54,8 @@ export interface ServerConfig {
   readonly harnesses: Readonly<Record<string, HarnessConfig>>;
   /** Agents by name; each is a STATIC harness of that name. */
   readonly agents: Readonly<Record<string, AgentDefinition>>;
+  /** Environments by their ids; `default` is there without it. */
+  readonly environments: Readonly<Record<string, EnvironmentDefinition>>;
   /** What the config file says of tools. */
   readonly tools: ToolsConfig;
   /** The host's own word on tool calls: the first rule that matches. */
@@ -113,6 +116,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     logLevel: values.oneOf("logLevel", LOG_LEVELS),
     harnesses: harnessConfigs(sections.harnesses, around),
     agents: agentConfigs(sections.agents, around),
+    environments: environmentConfigs(sections.environments, around),
     tools: toolsConfig(sections.tools, around),
     policies: policiesConfig(sections.policies),
     approvals: approvalsConfig(sections.approvals, around),

@@ -29,6 +29,7 @@ import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } 
 import {
   ALLOW_ALL,
   ApprovalFeed,
+  createEnvironmentsService,
   createHarnessHostService,
   createJournalService,
   createSessionsService,
@@ -42,6 +43,7 @@ import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } 
 import { authenticateBy, refuseOpenDoor } from "./access.ts";
 import { agentHarnesses } from "./agent-config.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
+import { openHostEnvironments, type HostEnvironments } from "./environments.ts";
 import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
 import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
@@ -75,6 +77,8 @@ export interface ServerOptions {
     readonly transfer?: Partial<TransferLimits> | undefined;
     readonly gateway?: Partial<GatewayLimits> | undefined;
     readonly registry?: Partial<RegistryLimits> | undefined;
+    /** Environments that are made over the API. Default 1,000. */
+    readonly environmentsMax?: number | undefined;
   };
 }
 
@@ -129,7 +133,13 @@ async function openOver(
   const runtimeOf = createRuntimes({ config, ports, log, grant: services.grant });
   const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
   const { catalog: harnesses } = hostHarnesses;
+  const environmentsMax = options.limits?.environmentsMax;
+  const environments = await openHostEnvironments({ config, harnesses, models, ports, environmentsMax }).catch(async (error: unknown) => {
+    await hostHarnesses[Symbol.asyncDispose]();
+    throw error;
+  });
   const tools = await openHostTools({ config, program: options.tools, ports, log }).catch(async (error: unknown) => {
+    await environments[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   });
@@ -150,10 +160,11 @@ async function openOver(
   });
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    return await open({ config, options, ports, log, feed, services, harnesses, hostHarnesses, tools, journal, controller });
+    return await open({ config, options, ports, log, feed, services, harnesses, hostHarnesses, environments, tools, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
     await tools[Symbol.asyncDispose]();
+    await environments[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   }
@@ -168,6 +179,7 @@ interface Host {
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
   readonly hostHarnesses: HostHarnesses;
+  readonly environments: HostEnvironments;
   readonly tools: HostTools;
   readonly journal: JournalStore;
   readonly controller: Controller;
@@ -266,12 +278,19 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     limits: options.limits?.service,
   });
   const turns = createTurnsService({ journal: host.journal, controller, authorizer });
+  const environments = createEnvironmentsService({
+    ...host.environments,
+    authorizer,
+    digest: ports.digest,
+    limits: options.limits?.service,
+  });
   const authenticate = authenticateBy(config.token, ports.digest);
   const grpc = createGrpcServer({
     sessions,
     journal,
     toolCalls,
     turns,
+    environments,
     harnessHost: createHarnessHostService(),
     health,
     authenticate,
@@ -284,6 +303,7 @@ function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { reado
     journal,
     toolCalls,
     turns,
+    environments,
     health,
     log,
     authenticate,
@@ -324,8 +344,8 @@ function webhooksOf({ config, ports, journal, feed, log }: Host): Webhooks | und
 }
 
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, operator, hostHarnesses, tools, journal, log, recovery, sweeper, expirer, webhooks } =
-    host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, environments, tools, journal, log } = host;
+  const { recovery, sweeper, expirer, webhooks } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
   await Promise.all([recovery.stop(), sweeper?.stop(), expirer?.stop(), controller.shutdown({ graceMs })]);
@@ -338,6 +358,7 @@ async function close(host: OpenHost, graceMs: number): Promise<void> {
   await listener.close();
   await hostHarnesses[Symbol.asyncDispose]();
   await tools[Symbol.asyncDispose]();
+  await environments[Symbol.asyncDispose]();
   await journal[Symbol.asyncDispose]();
   log.log("info", "shut down");
 }

@@ -35,6 +35,15 @@ import type {
   SettleCallRequest,
   SettleCallResponse,
 } from "../gen/holdfast/v1/calls_pb.ts";
+import type {
+  CreateEnvironmentRequest,
+  DeleteEnvironmentRequest,
+  Environment,
+  GetEnvironmentRequest,
+  ListEnvironmentsRequest,
+  ListEnvironmentsResponse,
+  UpdateEnvironmentRequest,
+} from "../gen/holdfast/v1/environments_pb.ts";
 import type { ArchiveForm } from "../archive/index.ts";
 import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
 import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
@@ -124,6 +133,17 @@ export interface ToolCallsService {
 export interface TurnsService {
   /** Gives a message to the turn that runs; answers once it is on record. */
   steer(request: SteerRequest, context: CallContext): Promise<SteerResponse>;
+}
+
+/** `holdfast.v1.Environments`. */
+export interface EnvironmentsService {
+  listEnvironments(request: ListEnvironmentsRequest, context: CallContext): Promise<ListEnvironmentsResponse>;
+  getEnvironment(request: GetEnvironmentRequest, context: CallContext): Promise<Environment>;
+  createEnvironment(request: CreateEnvironmentRequest, context: CallContext): Promise<Environment>;
+  /** Replaces a definition as a whole; ABORTED where it is no longer what was read. */
+  updateEnvironment(request: UpdateEnvironmentRequest, context: CallContext): Promise<Environment>;
+  /** Answers with what was removed. */
+  deleteEnvironment(request: DeleteEnvironmentRequest, context: CallContext): Promise<Environment>;
 }
 
 /** `holdfast.v1.Journal`. */

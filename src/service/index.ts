@@ -3,6 +3,7 @@
 export { ALLOW_ALL } from "./access.ts";
 export type {
   CallContext,
+  EnvironmentsService,
   HarnessHostService,
   JournalService,
   SessionsService,
@@ -35,7 +36,14 @@ export {
   type ApprovalNote,
 } from "./approval-feed.ts";
 export {
+  AGENT_HARNESS,
   agentDefinition,
+  CONTEXT_TOKENS_MAX,
+  CONTEXT_TOKENS_MIN,
+  createEnvironmentsService,
+  environmentId,
+  ENVIRONMENTS_MAX,
+  openEnvironmentLibrary,
   permissionFor,
   permissionRules,
   plainEnvironment,
@@ -45,6 +53,8 @@ export {
   turnConfig,
   TURN_TOOLS_MAX,
   type ClientTool,
+  type EnvironmentLibrary,
+  type EnvironmentsServiceOptions,
   type EnvironmentTurn,
   type ResolvedHost,
   type TurnMode,

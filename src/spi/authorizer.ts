@@ -24,6 +24,8 @@ export type Action =
   | "session.approve"
   | "session.export"
   | "session.import"
+  | "environment.read"
+  | "environment.write"
   | "harness.read"
   | "harness.operate";
 

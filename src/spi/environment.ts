@@ -108,7 +108,9 @@ export interface EnvironmentCatalog {
 
 /** An environment that was made over the API. */
 export interface StoredEnvironment {
-  readonly environment: Environment;
+  readonly id: string;
+  /** JSON of the environment: an object with its keys but `id`. */
+  readonly definition: string;
   /** Tells it from an earlier one of the same id. */
   readonly uid: string;
   /** Counts its changes, from 1. */
@@ -135,5 +137,5 @@ export interface EnvironmentStore extends AsyncDisposable {
   /** Replaces the definition of the id, if the store has the version before `row.version` under the same uid. */
   replace(row: StoredEnvironment): Promise<EnvironmentChange>;
   /** Removes one, if the store has this version under this uid. */
-  remove(row: Pick<StoredEnvironment, "uid" | "version"> & { readonly id: string }): Promise<EnvironmentChange>;
+  remove(row: Pick<StoredEnvironment, "id" | "uid" | "version">): Promise<EnvironmentChange>;
 }

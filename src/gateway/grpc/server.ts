@@ -5,6 +5,7 @@ import { toBinary, type DescService } from "@bufbuild/protobuf";
 import type { HoldfastError } from "../../base/errors.ts";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { ApprovalUpdateSchema, ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
+import { Environments } from "../../gen/holdfast/v1/environments_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
@@ -13,6 +14,7 @@ import { Turns } from "../../gen/holdfast/v1/turns_pb.ts";
 import { AgentService as Agent } from "../../gen/roz/v1/agent_pb.ts";
 import type {
   AgentService,
+  EnvironmentsService,
   HarnessHostService,
   JournalService,
   SessionsService,
@@ -37,6 +39,8 @@ export interface GrpcServerOptions extends Omit<GrpcDoorOptions, "lastWord"> {
   readonly turns: TurnsService;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
+  /** Absent where there are none to be read and changed. */
+  readonly environments?: EnvironmentsService | undefined;
   /** The interactive door; absent where there is none. */
   readonly agent?: AgentService | undefined;
   /** Served to harnesses, by `authenticateHarness`; absent where there are none elsewhere. */
@@ -54,6 +58,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
     [Turns, turnsHandlers(calls, options.turns)],
     ...(options.tasks === undefined ? [] : [tasksOf(calls, options.tasks)]),
+    ...(options.environments === undefined ? [] : [environmentsOf(calls, options.environments)]),
     ...(options.agent === undefined ? [] : [agentOf(calls, options.agent)]),
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
@@ -144,6 +149,26 @@ function toolCallsHandlers(calls: OpenCalls, toolCalls: ToolCallsService): Untyp
 
 function turnsHandlers(calls: OpenCalls, turns: TurnsService): UntypedServiceImplementation {
   return { Steer: serveUnary(calls, Turns.method.steer, (request, context) => turns.steer(request, context)) };
+}
+
+function environmentsOf(calls: OpenCalls, environments: EnvironmentsService): ServedService {
+  const { method } = Environments;
+  return [
+    Environments,
+    {
+      ListEnvironments: serveUnary(calls, method.listEnvironments, (request, context) => environments.listEnvironments(request, context)),
+      GetEnvironment: serveUnary(calls, method.getEnvironment, (request, context) => environments.getEnvironment(request, context)),
+      CreateEnvironment: serveUnary(calls, method.createEnvironment, (request, context) =>
+        environments.createEnvironment(request, context),
+      ),
+      UpdateEnvironment: serveUnary(calls, method.updateEnvironment, (request, context) =>
+        environments.updateEnvironment(request, context),
+      ),
+      DeleteEnvironment: serveUnary(calls, method.deleteEnvironment, (request, context) =>
+        environments.deleteEnvironment(request, context),
+      ),
+    },
+  ];
 }
 
 function journalHandlers(calls: OpenCalls, journal: JournalService): UntypedServiceImplementation {

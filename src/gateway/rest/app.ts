@@ -9,7 +9,14 @@
 import { Hono, type Context } from "hono";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService, TasksService, ToolCallsService, TurnsService } from "../../service/contract.ts";
+import type {
+  EnvironmentsService,
+  JournalService,
+  SessionsService,
+  TasksService,
+  ToolCallsService,
+  TurnsService,
+} from "../../service/contract.ts";
 import type { Caller } from "../../spi/index.ts";
 import { Arrivals } from "../arrivals.ts";
 import type { Authenticate, Health } from "../contract.ts";
@@ -31,6 +38,8 @@ export interface RestOptions {
   readonly turns: TurnsService;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
+  /** Absent where there are none to be read and changed. */
+  readonly environments?: EnvironmentsService | undefined;
   readonly health: Pick<Health, "ready" | "closing">;
   readonly log: Log;
   readonly authenticate: Authenticate;
@@ -109,6 +118,7 @@ async function serve(context: Context, route: Route, options: Door): Promise<Res
     context: { caller, signal: route.endsItself === true ? call.signal : AbortSignal.any([call.signal, options.health.closing]) },
     onGone,
     uid: context.req.param("uid") ?? "",
+    id: context.req.param("id") ?? "",
     query,
     // HEAD is answered like GET without its body, and nobody would read the events of a stream.
     headers: request.method === "HEAD" ? new Headers() : request.headers,

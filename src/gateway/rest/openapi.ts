@@ -44,7 +44,7 @@ interface Parameter {
 }
 
 const DESCRIPTION =
-  "Durable agent sessions over plain HTTP: the calls of agentsessions.v1.Sessions and holdfast.v1.Journal as proto3 JSON in " +
+  "Durable agent sessions over plain HTTP: the calls of agentsessions.v1.Sessions and of holdfast.v1 as proto3 JSON in " +
   "original field names. 64-bit integers are strings, fields with their default value are left out, and an unknown field of a " +
   "request is refused. Streams are server-sent events. Errors are problem documents.";
 
@@ -88,10 +88,13 @@ function operationOf(route: Route, registry: SchemaRegistry): Operation {
   };
 }
 
+const PATH_PARAMETERS = { uid: "The session's uid.", id: "The id of what the path names." };
+
 function parametersOf(route: Route): readonly Parameter[] {
   const parameters: Parameter[] = [];
-  if (route.path.includes("{uid}")) {
-    parameters.push({ name: "uid", in: "path", required: true, description: "The session's uid.", schema: { type: "string" } });
+  for (const [name, description] of Object.entries(PATH_PARAMETERS)) {
+    if (!route.path.includes(`{${name}}`)) continue;
+    parameters.push({ name, in: "path", required: true, description, schema: { type: "string" } });
   }
   for (const [name, { type, description }] of Object.entries(route.query)) {
     parameters.push({ name, in: "query", required: false, description, schema: querySchema(type) });

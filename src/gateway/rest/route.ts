@@ -9,8 +9,10 @@ export interface RestCall {
   readonly context: CallContext;
   /** Fires `context.signal`: an event stream calls it when its client goes away. */
   readonly onGone: () => void;
-  /** The uid in the path; "" in a route without one. */
+  /** The session's uid in the path; "" in a route without one. */
   readonly uid: string;
+  /** The id in the path of what is known by one; "" in a route without one. */
+  readonly id: string;
   readonly query: QueryValues;
   readonly headers: Headers;
   /** The body's text; "" when there is none. */
@@ -42,8 +44,8 @@ export interface EventTable {
 /** One route. */
 export interface Route {
   readonly operationId: string;
-  readonly method: "GET" | "POST" | "DELETE";
-  /** With `{uid}` where a session is named. */
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** With `{uid}` where a session is named, and `{id}` where something else is. */
   readonly path: string;
   readonly summary: string;
   readonly description: string;

@@ -1,9 +1,17 @@
 /** The table of routes. What is served, what is documented and what is refused with 405 all come from here. */
 
 import type { Log } from "../../base/ports.ts";
-import type { JournalService, SessionsService, TasksService, ToolCallsService, TurnsService } from "../../service/contract.ts";
+import type {
+  EnvironmentsService,
+  JournalService,
+  SessionsService,
+  TasksService,
+  ToolCallsService,
+  TurnsService,
+} from "../../service/contract.ts";
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
+import { environmentRoutes } from "./environment-routes.ts";
 import { exportRoute } from "./export-route.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { liveRoutes } from "./live-routes.ts";
@@ -24,6 +32,8 @@ export interface RouteDependencies {
   readonly turns: TurnsService;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
+  /** Absent where there are none to be read and changed. */
+  readonly environments?: EnvironmentsService | undefined;
   readonly health: Pick<Health, "ready">;
   readonly tokenKeys?: object | undefined;
   readonly limits: RestLimits;
@@ -44,6 +54,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     ...(dependencies.tasks === undefined ? [] : taskRoutes(dependencies.tasks)),
     checkRoute(dependencies),
     exportRoute(dependencies),
+    ...(dependencies.environments === undefined ? [] : environmentRoutes(dependencies.environments)),
   ];
 }
 

@@ -5,6 +5,8 @@ import type { Environment } from "../../spi/index.ts";
 
 /** The least that a context may be asked to be: below it the agent takes no context. */
 export const CONTEXT_TOKENS_MIN = 1_000;
+/** What the agent takes at most. */
+export const CONTEXT_TOKENS_MAX = 100_000_000;
 
 /**
  * The model for a client that asks for `asked`: a tier or a model, or "" for the environment's own. "" for the server's default. Throws
@@ -33,8 +35,6 @@ export function resolveContextTokens(
   return Math.min(asked, maxContextTokens ?? CONTEXT_TOKENS_MAX);
 }
 
-/** What the agent takes at most. */
-const CONTEXT_TOKENS_MAX = 100_000_000;
 /** An error names so many. */
 const NAMES_MAX = 20;
 

@@ -72,6 +72,10 @@ describe("the config of a turn", () => {
       mode: "react",
     });
   });
+
+  it("is refused for the mode that looks where there is nothing to look at", () => {
+    expect(() => definitionIn(environment(), { mode: "ooda_re_act" })).toThrow(/^ai_mode: must be react/);
+  });
 });
 
 describe("the tools of a turn", () => {

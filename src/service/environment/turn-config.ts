@@ -7,6 +7,7 @@
  *   later changes nothing of a turn.
  */
 
+import { invalidArgument } from "../../base/errors.ts";
 import type { Environment, ToolCategory } from "../../spi/index.ts";
 import { AGENT_HARNESS } from "./defaults.ts";
 import type { ResolvedHost } from "./hosts.ts";
@@ -68,18 +69,21 @@ export interface TurnDefinition {
   };
 }
 
-/** The config of a turn as it is journaled; empty where another harness than `agent` drives it. */
+/** The config of a turn as it is journaled; empty where another harness than `agent` drives it. Throws as `agentDefinition` does. */
 export function turnConfig(environment: Environment, turn: EnvironmentTurn): Uint8Array {
   if (turn.host.harness !== AGENT_HARNESS) return new Uint8Array();
   return new TextEncoder().encode(JSON.stringify(agentDefinition(environment, turn)));
 }
 
-/** The agent of one turn. */
+/** The agent of one turn. Throws INVALID_ARGUMENT that names `ai_mode` for a mode that looks, where there is nothing to look at. */
 export function agentDefinition(environment: Environment, turn: EnvironmentTurn): TurnDefinition {
   const { mode, model, maxContextTokens, host, clientTools, messageId } = turn;
   const { params, max_steps: maxSteps, steering } = environment.agent;
   const prompt = promptOf(environment, turn);
   const observation = mode === "ooda_re_act" ? host.observation : undefined;
+  if (mode === "ooda_re_act" && observation === undefined) {
+    throw invalidArgument("ai_mode", "must be react: the environment has no observation source, which ooda_re_act needs");
+  }
   return {
     ...(prompt === "" ? {} : { system_prompt: prompt }),
     ...(model === "" ? {} : { model }),

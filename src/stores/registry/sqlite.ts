@@ -1,66 +1,27 @@
 /**
  * Registrations in a SQLite file beside the journal.
  *
- * Invariants:
- * - Each change is one statement, so it is there whole or not at all, and on the disk when the call resolves (WAL, synchronous=FULL, asked
- *   for at every open and read back).
- * - Whoever opens the folder's journal has the folder; nobody else writes this file meanwhile.
+ * Invariant: each change is one statement, so it is there whole or not at all, and on the disk when the call resolves.
  *
  * It is written in the caller's thread: a registration is rare, and costs one flush.
  */
 
-import { join } from "node:path";
-import { DatabaseSync, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/index.ts";
 import { HarnessSpecSchema } from "../../gen/agentsessions/v1/harness_registry_pb.ts";
 import type { InsertOutcome, RegisteredHarness, RegistrationStore, ReplaceOutcome } from "../../spi/index.ts";
-import { registryFault } from "./faults.ts";
-import { migrate, numberOf, requireRegistry } from "./schema.ts";
+import { openOwnFile, told } from "../own-file/index.ts";
+import { REGISTRY } from "./file.ts";
 
 export interface SqliteRegistrationsOptions {
   /** The data folder, which must be there. */
   readonly folder: string;
 }
 
-/** The name of the file in the data folder. */
-export const REGISTRY_FILE = "registry.sqlite";
-
-const SYNCHRONOUS_FULL = 2;
-/** How long a statement waits for a backup tool that locks the file for a moment. */
-const BUSY_MS = 1000;
-
-/**
- * Opens the registrations of a data folder. Throws FAILED_PRECONDITION where the file cannot be used (no folder, read-only, another
- * database, a newer schema), DATA_LOSS where it is damaged.
- */
+/** Opens the registrations of a data folder. Throws FAILED_PRECONDITION where the file cannot be used, DATA_LOSS where it is damaged. */
 export function openSqliteRegistrations({ folder }: SqliteRegistrationsOptions): RegistrationStore {
-  return told(() => {
-    const db = new DatabaseSync(join(folder, REGISTRY_FILE));
-    try {
-      db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-      // What is not ours is not touched, not even to turn WAL on.
-      requireRegistry(db);
-      db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON");
-      requireDurable(db);
-      migrate(db);
-      // A file that may not be written opens without a word; only a statement that would write tells.
-      db.exec("DELETE FROM registrations WHERE name = ''");
-      return new SqliteRegistrations(db);
-    } catch (error) {
-      db.close();
-      throw error;
-    }
-  });
-}
-
-function requireDurable(db: DatabaseSync): void {
-  const synchronous = numberOf(db, "PRAGMA synchronous");
-  const mode = db.prepare("PRAGMA journal_mode").get()?.journal_mode;
-  if (synchronous >= SYNCHRONOUS_FULL && mode === "wal") return;
-  throw new HoldfastError("failed_precondition", "registry: this build of SQLite does not keep what it commits (WAL, synchronous=FULL)", {
-    details: { synchronous, mode: String(mode) },
-  });
+  return new SqliteRegistrations(openOwnFile(folder, REGISTRY));
 }
 
 type Row = Record<string, SQLOutputValue>;
@@ -84,11 +45,11 @@ class SqliteRegistrations implements RegistrationStore {
   }
 
   async load(): Promise<readonly RegisteredHarness[]> {
-    return told(() => this.#all.all().map(rowOf));
+    return told(REGISTRY.name, () => this.#all.all().map(rowOf));
   }
 
   async insert(row: RegisteredHarness): Promise<InsertOutcome> {
-    return told(() => {
+    return told(REGISTRY.name, () => {
       const { name, uid, version, spec, specDigest, createTimeMs, updateTimeMs, retired } = row;
       const bytes = toBinary(HarnessSpecSchema, spec);
       const retire = [retired?.timeMs ?? null, retired?.reason ?? null];
@@ -98,7 +59,7 @@ class SqliteRegistrations implements RegistrationStore {
   }
 
   async replace({ name, version, updateTimeMs, retired }: RegisteredHarness): Promise<ReplaceOutcome> {
-    return told(() => {
+    return told(REGISTRY.name, () => {
       const retire = [retired?.timeMs ?? null, retired?.reason ?? null];
       const { changes } = this.#replace.run(version, updateTimeMs, ...retire, name, version - 1);
       if (Number(changes) === 1) return { kind: "replaced", row: this.#required(name) };
@@ -138,13 +99,5 @@ function specOf(bytes: SQLOutputValue | undefined): RegisteredHarness["spec"] {
     return fromBinary(HarnessSpecSchema, bytes instanceof Uint8Array ? bytes : new Uint8Array());
   } catch (error) {
     throw new HoldfastError("data_loss", "registry: a registration cannot be read; restore the file from a copy", { cause: error });
-  }
-}
-
-function told<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw registryFault(error);
   }
 }

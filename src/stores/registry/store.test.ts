@@ -8,7 +8,7 @@ import { CapabilitiesSchema } from "../../gen/agentsessions/v1/harness_pb.ts";
 import { HarnessSpecSchema } from "../../gen/agentsessions/v1/harness_registry_pb.ts";
 import type { RegisteredHarness, RegistrationStore } from "../../spi/index.ts";
 import { createMemoryRegistrations, openSqliteRegistrations, REGISTRY_FILE } from "./index.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { REGISTRY } from "./file.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-registry-"));
@@ -105,7 +105,7 @@ describe("a registry's file", () => {
     expect(readFileSync(join(other, REGISTRY_FILE)).equals(before)).toBe(true);
     const newer = newFolder();
     void openSqliteRegistrations({ folder: newer })[Symbol.asyncDispose]();
-    new DatabaseSync(join(newer, REGISTRY_FILE)).exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+    new DatabaseSync(join(newer, REGISTRY_FILE)).exec(`PRAGMA user_version = ${REGISTRY.migrations.length + 1}`);
     expect(() => openSqliteRegistrations({ folder: newer })).toThrow(expect.objectContaining({ code: "failed_precondition" }));
   });
 
