@@ -26,8 +26,8 @@ const thought = (json: string, provider = "anthropic"): PartInit => ({
 });
 
 describe("an Anthropic request", () => {
-  it("is a stream with a limit of tokens, and system messages stand at its top", () => {
-    const messages = [textMessage("system", "be brief"), textMessage("user", "hi"), textMessage("system", "and kind")];
+  it("is a stream with a limit of tokens, and system messages before the conversation stand at its top", () => {
+    const messages = [textMessage("system", "be brief"), textMessage("system", "and kind"), textMessage("user", "hi")];
     expect(bodyOf({ model: "anthropic/claude-x", messages })).toEqual({
       model: "claude-x",
       max_tokens: 500,
@@ -36,6 +36,24 @@ describe("an Anthropic request", () => {
       messages: [{ role: "user", content: [text("hi")] }],
       stream: true,
     });
+  });
+
+  it("has a later system message at its place, behind the results that a call wants first", () => {
+    const said = [
+      textMessage("user", "go"),
+      message("assistant", [call("a")]),
+      message("tool", [result("a")]),
+      textMessage("system", "mind the cat"),
+      textMessage("system", "  "),
+      textMessage("user", "on"),
+    ];
+    const { system, messages } = bodyOf({ messages: said });
+    expect(system).toBeUndefined();
+    expect(messages.at(-1)).toMatchObject({
+      role: "user",
+      content: [{ type: "tool_result" }, text("[The system says:]\nmind the cat"), text("on")],
+    });
+    expect(messages).toHaveLength(3);
   });
 
   it("makes one message of those in a row that speak for one side", () => {

@@ -1,7 +1,7 @@
 /**
  * A model request as the body of an Anthropic message. Pure.
  *
- * - System messages, wherever they stand, become the top-level `system`, in their order.
+ * - System messages before the conversation become the top-level `system`, in their order. Later ones stay at their place, as the user's side.
  * - Messages in a row that speak for one side are one message; in a user message tool results come first. Where that would put
  *   thinking behind other words of the assistant, a short user message stands between.
  * - Reasoning parts of this provider go back exactly as they came, in their place (I2); those of others are left out.
@@ -39,6 +39,7 @@ import {
   resultFiles,
   resultText,
   roleOf,
+  systemInWords,
   textOfFile,
   toolSelection,
   withoutPrefix,
@@ -128,12 +129,12 @@ function splitMessages(messages: readonly Message[]): { readonly system: TextBlo
   const ids = new RequestCallIds(safeId);
   for (const [index, message] of messages.entries()) {
     const role = roleOf(message, index);
-    if (role === "system") {
+    if (role === "system" && sides.length === 0) {
       system.push(...message.parts.flatMap((part) => textBlocks(partInWords(part))));
       continue;
     }
     const side = role === "assistant" ? role : "user";
-    const content = message.parts.flatMap((part) => blocksOf(part, side, ids));
+    const content = role === "system" ? textBlocks(systemInWords(message)) : message.parts.flatMap((part) => blocksOf(part, side, ids));
     if (content.length === 0) continue;
     addToSides(sides, { role: side, content });
   }

@@ -118,6 +118,15 @@ export function partInWords(part: Part): string | undefined {
 }
 
 /**
+ * What the system says in the middle of a conversation, for a provider that takes such words before it only: they stand at their place, where
+ * they belong and where the request begins like the one before it. Undefined where they say nothing.
+ */
+export function systemInWords({ parts }: Message): string | undefined {
+  const words = parts.flatMap((part) => partInWords(part) ?? []).join("\n");
+  return words.trim() === "" ? undefined : `[The system says:]\n${words}`;
+}
+
+/**
  * The name of a tool that was called once, in letters that a provider takes: another provider, or no provider, may have given it. What
  * was on offer there is not offered here, so nothing has to be found by it again.
  */

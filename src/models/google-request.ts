@@ -1,7 +1,7 @@
 /**
  * A model request as the body of Gemini's generateContent. Pure.
  *
- * - System messages, wherever they stand, become `systemInstruction`, in their order.
+ * - System messages before the conversation become `systemInstruction`, in their order. Later ones stay at their place, as the user's side.
  * - Messages in a row that speak for one side are one content; in a user's, function responses come first.
  * - A thought signature goes back byte for byte on the part that it came with (I2), to the model that made it: another model refuses it.
  *   Where a step's first call has none, because another model made the call, the value that the vendor documents for such a case stands in.
@@ -23,6 +23,7 @@ import {
   resultFiles,
   resultText,
   roleOf,
+  systemInWords,
   textOfFile,
   toolSelection,
   withoutPrefix,
@@ -89,7 +90,9 @@ class Mapping {
 
   add(message: Message, index: number): void {
     const role = roleOf(message, index);
-    if (role === "system") this.#system.push(...message.parts.flatMap((part) => textParts(partInWords(part))));
+    if (role === "system" && this.#contents.length === 0)
+      this.#system.push(...message.parts.flatMap((part) => textParts(partInWords(part))));
+    else if (role === "system") this.#append("user", textParts(systemInWords(message)));
     else if (role === "assistant") this.#append("model", this.#modelParts(message.parts));
     else
       this.#append(

@@ -53,6 +53,12 @@ describe("the Google provider", () => {
     expect(server.requests[0]?.path).toBe("/v1beta/models/gemini-3-x:streamGenerateContent?alt=sse");
   });
 
+  it("has a system message of the middle of the conversation at its place", async () => {
+    await continuing(textMessage("assistant", "Hello."), [textMessage("system", "Mind the cat."), textMessage("user", "and?")]);
+    expect(lastBody()).toMatchObject({ systemInstruction: { parts: [{ text: "Be brief." }] } });
+    expect(contents().at(-1)).toEqual({ role: "user", parts: [{ text: "[The system says:]\nMind the cat." }, { text: "and?" }] });
+  });
+
   it("hands thought signatures back byte for byte on the parts that they came with, after a journey through the journal (I2)", async () => {
     const thought = { text: "Hm.", thought: true, thoughtSignature: "VGg=" };
     const { response, facts, deltas } = await answerWith(

@@ -1,6 +1,7 @@
 /**
  * The prompt cache's ground: the messages of turn n are, byte for byte, how those of turn n + 1 begin. With every provider, over a session of the
- * chat harness, and of one that offers tools, in a real file, across a restart on another host, and in a fork.
+ * chat harness, of one that offers tools, and of an agent that observes before each step and is told something by the system in each turn; in a
+ * real file, across a restart on another host, and in a fork.
  */
 
 import { create, fromBinary } from "@bufbuild/protobuf";
@@ -8,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { newSessionUid, SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
 import { EventKind, ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
-import { Conversation, createChatHarness } from "../harnesses/index.ts";
+import { Conversation, createAgentHarness, createChatHarness } from "../harnesses/index.ts";
 import {
   createAnthropicProvider,
   createGoogleProvider,
@@ -27,6 +28,7 @@ import { anthropicBlock, anthropicEnd, anthropicStart, anthropicText, openAiChun
 import { SeededRandom, seededPorts } from "./ports.ts";
 import { RecordingClock } from "./recording-clock.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
+import { TestTools } from "./tools.ts";
 
 const MODELS: Readonly<Record<ModelProtocol, string>> = {
   openai: "llama",
@@ -127,7 +129,12 @@ const offering = testHarness(async (start, sink) => {
   const { usage } = await sink.model({ model: start.model, messages: conversation.messages(), tools: TOOLS });
   await sink.usage(usage);
 });
-const HARNESSES = { chat: createChatHarness(), offering };
+const HARNESSES = { chat: createChatHarness(), offering, observing: createAgentHarness() };
+const OBSERVING = {
+  mode: "ooda_re_act",
+  observation: { tool: "eyes" },
+  tools: { free: ["*"], blocked: [{ tool: "eyes" }], pure: ["ask"] },
+};
 
 interface Where {
   readonly folder: string;
@@ -137,16 +144,26 @@ interface Where {
   readonly ports: ReturnType<typeof seededPorts>;
 }
 
+/** Tools, and eyes that see something else each time. */
+function worldly(): TestTools {
+  let looks = 0;
+  const run = async () => ({ output: { done: true } });
+  return new TestTools({ write: run, read: run, ask: run, eyes: async () => ({ output: { seen: `<${(looks += 1)}> "é"` } }) });
+}
+
 /** A host over the journal in a folder. */
 async function live({ folder, hostId, harness, models, ports }: Where): Promise<Life> {
   const { clock, digest } = ports;
   const journal = await openSqliteStore({ folder, clock, digest, log: SILENT_LOG });
-  const host = new TestHost({ journal, ports, hostId, models, harnesses: { test: HARNESSES[harness] } });
-  const config = new TextEncoder().encode(JSON.stringify({ system_prompt: "Be <brief> & kind." }));
+  const host = new TestHost({ journal, ports, hostId, models, harnesses: { test: HARNESSES[harness] }, tools: worldly() });
+  const more = harness === "observing" ? OBSERVING : {};
+  const config = new TextEncoder().encode(JSON.stringify({ system_prompt: "Be <brief> & kind.", ...more }));
+  const inputsOf = (text: string) => (harness === "observing" ? [textMessage("system", `Mind ${text}.`)] : []);
   return {
     host,
     turn: async (session, text) => {
-      const outcome = await (await host.begin(session, [text], { config })).outcome;
+      const inputs = [...inputsOf(text), textMessage("user", text)];
+      const outcome = await (await host.begin(session, [], { inputs, config })).outcome;
       expect(outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
     },
     [Symbol.asyncDispose]: async () => {
@@ -157,13 +174,13 @@ async function live({ folder, hostId, harness, models, ports }: Where): Promise<
 }
 
 describe.each(MODEL_PROTOCOLS)("the requests of a session with %s", (protocol) => {
-  it.each(["chat", "offering"] as const)(
+  it.each(["chat", "offering", "observing"] as const)(
     "begin with the bytes of the request before, in turns, after a restart and in a fork: %s",
     async (harness) => {
       let answered = 0;
       const fallback = (): ModelReply => ({
         kind: "stream",
-        steps: ANSWERS[protocol](++answered, harness === "offering" && answered % 4 === 0),
+        steps: ANSWERS[protocol](++answered, harness !== "chat" && answered % 4 === 0),
       });
       await using server = await startModelServer({ fallback });
       const model = MODELS[protocol];
@@ -185,21 +202,26 @@ describe.each(MODEL_PROTOCOLS)("the requests of a session with %s", (protocol) =
         atSeq: 0 as Seq,
         children: () => [{ ...emptySeed(newSessionUid(ports), ports.clock.nowMs()), model }],
       });
+      const forked = server.requests.length;
       await second.turn(child!.seed.uid, "and in the fork?");
+      const back = server.requests.length;
       await second.turn(session, "and in the parent?");
 
       const { requests } = server;
       expect(requests.map(({ protocol: spoken, refusal }) => [spoken, refusal])).toEqual(requests.map(() => [protocol, undefined]));
-      expect(requests).toHaveLength(TURNS + 2);
+      // Whoever has tools run is asked once more for each call.
+      expect(requests).toHaveLength(harness === "observing" ? answered : TURNS + 2);
+      expect(answered).toBeGreaterThanOrEqual(TURNS + 2);
       const lists = requests.map(openList);
-      // The parent's last request follows the one before the fork's.
-      const before = (index: number) => (index === TURNS + 1 ? TURNS - 1 : index - 1);
+      // The parent's next request follows the one before the fork's.
+      const before = (index: number) => (index === back ? forked - 1 : index - 1);
       for (let index = 1; index < lists.length; index++) {
         expect(lists[index]!.startsWith(lists[before(index)]!)).toBe(true);
         expect(lists[index]!.length).toBeGreaterThan(lists[before(index)]!.length);
       }
       expect(new Set(requests.map(surroundings)).size).toBe(1);
       // What the provider sealed is in the last request for each answer that had it.
+      if (harness === "observing") expect(lists.at(-1)!.split("Observation of how").length).toBeGreaterThan(TURNS + 5);
       if (protocol !== "openai") for (let n = 1; n <= TURNS; n++) expect(lists.at(-1)).toContain(JSON.stringify(sealed(n)));
 
       const records = await second.host.records(session);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ModelRequest, ToolCall } from "../../spi/index.ts";
-import { messageText, ToolChoiceMode } from "../../spi/index.ts";
+import { messageText, textMessage, ToolChoiceMode } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import { AgentWorld, agentConfig, decide, resumed, sayingModel, TestTools, type Saying } from "../../testing/index.ts";
 import { createAgentHarness } from "./index.ts";
@@ -194,6 +194,27 @@ describe("the agent harness", () => {
       "tool result a",
     ]);
     expect(await at.checks(session)).toEqual(["same", "same"]);
+  });
+
+  it("has what the system says in a turn at its place, and answers nobody who only listens", async () => {
+    const { at } = world(inTurn({ text: "one" }, { text: "two" }));
+    await using host = at.host();
+    const session = await host.createSession();
+    const speak = async (...inputs: [string, string][]) =>
+      (await host.begin(session, [], { inputs: inputs.map((input) => textMessage(...input)), config: agentConfig(ALL) })).outcome;
+    await speak(["system", "Mind the cat."], ["user", "first"]);
+    await speak(["system", "Mind the dog."]);
+    expect(at.model.requests).toHaveLength(1);
+    await speak(["system", "Mind both."], ["user", "second"]);
+    expect(told(at.model.requests[1]!)).toEqual([
+      "system Mind the cat.",
+      "user first",
+      "assistant one",
+      "system Mind the dog.",
+      "system Mind both.",
+      "user second",
+    ]);
+    expect(await at.checks(session)).toEqual(["same", "same", "same"]);
   });
 
   describe("with tools that are asked for", () => {
