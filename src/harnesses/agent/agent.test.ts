@@ -200,7 +200,7 @@ describe("the agent harness", () => {
     const { at } = world(inTurn({ text: "one" }, { text: "two" }));
     await using host = at.host();
     const session = await host.createSession();
-    const speak = async (...inputs: [string, string][]) =>
+    const speak = async (...inputs: ["system" | "user", string][]) =>
       (await host.begin(session, [], { inputs: inputs.map((input) => textMessage(...input)), config: agentConfig(ALL) })).outcome;
     await speak(["system", "Mind the cat."], ["user", "first"]);
     await speak(["system", "Mind the dog."]);
