@@ -187,6 +187,8 @@ export interface Controller extends AsyncDisposable {
   follow(request: Omit<WatchRequest, "deltas">): AsyncGenerator<FollowItem, void, undefined>;
   /** The turn that this host runs for a session. */
   running(session: SessionUid): RunningTurn | undefined;
+  /** Fires when the host begins to shut down and takes no new turns; its reason is the HoldfastError that these get. */
+  readonly closing: AbortSignal;
   /**
    * Takes no new turns, waits up to `graceMs` for the running ones and interrupts the rest, which can then be resumed.
    */

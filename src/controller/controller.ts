@@ -70,7 +70,7 @@ class HostController implements Controller {
   readonly #budgets: Budgets | undefined;
   /** Starts of turns that are not durable yet. */
   readonly #starting = new Set<Promise<Turn>>();
-  #closing = false;
+  readonly #closing = new AbortController();
 
   constructor(options: ControllerOptions) {
     this.#options = options;
@@ -216,8 +216,12 @@ class HostController implements Controller {
     return this.#running.get(session);
   }
 
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   async shutdown(options: { readonly graceMs: number }): Promise<void> {
-    this.#closing = true;
+    this.#closing.abort(closingError());
     this.#idle.stop();
     if (options.graceMs > 0) await this.#drain(options.graceMs);
     // A turn whose start is on its way to the journal has taken its lease there, or is about to.
@@ -239,7 +243,7 @@ class HostController implements Controller {
   }
 
   #refuseWhileClosing(): void {
-    if (this.#closing) throw closingError();
+    if (this.closing.aborted) throw closingError();
   }
 
   /** Runs the turn that `start` makes durable, in the session's seat. */
@@ -264,7 +268,7 @@ class HostController implements Controller {
       this.#leaveSandbox(turn, outcome);
     });
     void turn.run();
-    if (this.#closing) void turn.interrupt(closingError());
+    if (this.closing.aborted) void turn.interrupt(closingError());
     return turn;
   }
 

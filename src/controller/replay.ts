@@ -264,6 +264,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     earlyServing: false,
     admit: () => undefined,
     meter: undefined,
+    interrupt: () => undefined,
   });
 }
 

@@ -106,6 +106,8 @@ export interface SinkContext {
   readonly admit: (count: number, next?: Partial<Spending>) => void;
   /** Absent where nobody counts. */
   readonly meter: Meter | undefined;
+  /** Ends the turn without END: it can be resumed. */
+  readonly interrupt: (fault: HoldfastError) => void;
 }
 
 /** A completion, and the record that it becomes. */

@@ -35,6 +35,7 @@ import type { Lane } from "./lane.ts";
 import { decidedStep, policedStep, recordDecision } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
+import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
 import { isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
@@ -56,13 +57,12 @@ export class ToolCalls {
   #group: Ask[] | undefined;
   /** Groups that have not begun. */
   #queued = 0;
-  #beginning = 0;
   /** The ids of every mediated call that was asked. */
   readonly #ids = new Set<string>();
   /** By idempotency key: the call that acts under it and what comes of it. */
   readonly #byKey = new Map<string, { readonly call: ToolCall; readonly result: Promise<ToolResult> }>();
   readonly #unanswered = new Map<string, UnansweredCall>();
-  readonly #running = new Set<Promise<unknown>>();
+  readonly #running: RunningCalls;
   readonly #parks: ApprovalRef[] = [];
   readonly #handing = new InOrder();
   /** Places of results that were recorded with their group's intents, by the ids of their calls. */
@@ -78,6 +78,7 @@ export class ToolCalls {
     this.#lane = lane;
     this.#enter = enter;
     this.#open = new WhileOpen(context.gate);
+    this.#running = new RunningCalls(this.#open, context.interrupt);
     for (const { call, seq, approval } of context.tape.openCalls) this.#unanswered.set(call.id, { call, seq, approval });
   }
 
@@ -100,7 +101,7 @@ export class ToolCalls {
 
   /** Whether tools run, or are about to. A group that waits behind a model call is not, unless the turn is parked: nobody is asked then. */
   get isBusy(): boolean {
-    return this.#running.size > 0 || this.#beginning > 0 || (this.#queued > 0 && this.#parks.length > 0);
+    return this.#running.any || (this.#queued > 0 && this.#parks.length > 0);
   }
 
   /** Whether a mediated call of the turn has this id. */
@@ -110,7 +111,7 @@ export class ToolCalls {
 
   /** Resolves once no tool runs; a turn that is over waits for none. */
   async settled(): Promise<void> {
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    await this.#running.settled();
   }
 
   /** Whether the harness has gone. */
@@ -121,7 +122,7 @@ export class ToolCalls {
   /** The harness has gone: nothing new begins. Resolves once what it had begun has its result. */
   async leave(): Promise<void> {
     this.#isLeft = true;
-    while (this.isBusy) await Promise.allSettled([this.#begun, ...this.#running]);
+    while (this.isBusy) await Promise.allSettled([this.#begun, this.#running.pass()]);
   }
 
   /** Another effect was asked: calls after it are another group. */
@@ -147,9 +148,7 @@ export class ToolCalls {
       await Promise.resolve();
       if (this.#group === group) this.#group = undefined;
       this.#queued -= 1;
-      this.#beginning += 1;
-      await this.#begin(group);
-      this.#beginning -= 1;
+      await this.#running.begin(() => this.#begin(group));
     });
   }
 
@@ -166,7 +165,7 @@ export class ToolCalls {
     const { played } = this.#context.tape;
     const later = begun.filter(({ recorded, step }) => !played && recorded !== undefined && !isServed(step, recorded));
     const now = begun.filter((each) => !later.includes(each));
-    if (later.length > 0) void this.#track(atPlace(Number.POSITIVE_INFINITY as Seq, this.#context).then(() => this.#act(later)));
+    if (later.length > 0) void this.#running.track(atPlace(Number.POSITIVE_INFINITY as Seq, this.#context).then(() => this.#act(later)));
     await this.#act(now);
   }
 
@@ -304,10 +303,10 @@ export class ToolCalls {
         return;
       case "run":
         tellDecision(begun);
-        this.#track(this.#run(begun, step.approval)).catch(reject);
+        this.#running.track(this.#run(begun, step.approval)).catch(reject);
         return;
       case "copy":
-        this.#track(this.#copy(begun, step.of)).catch(reject);
+        this.#running.track(this.#copy(begun, step.of)).catch(reject);
         return;
       case "decide":
         throw new InvariantError("a decided call goes on as its decision says");
@@ -350,22 +349,17 @@ export class ToolCalls {
     reject(new ApprovalParkedError(ref));
   }
 
-  #track<T>(work: Promise<T>): Promise<T> {
-    this.#running.add(work);
-    const done = (): void => void this.#running.delete(work);
-    work.then(done, done);
-    return work;
-  }
-
   async #run(begun: Begun, approval: ApprovalSeqs | undefined): Promise<void> {
     const { gate, journal, tools, resultBytesMax } = this.#context;
     const { call, ask } = begun;
     const { signal } = ask.options;
     const joined = signal === undefined ? gate.signal : AbortSignal.any([gate.signal, signal]);
-    const outcome = await this.#open.run(executed(tools.executor, call, { session: journal.session, signal: joined, blobs: tools.blobs }));
     const bytesOf = (made: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, made, this.#context.principal));
-    const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
-    await this.#record(begun, result, stateAfter(result));
+    const run = { session: journal.session, signal: joined, blobs: tools.blobs };
+    await this.#running.act(executed(tools.executor, call, run), (outcome) => {
+      const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
+      return this.#record(begun, result, stateAfter(result));
+    });
   }
 
   async #copy(begun: Begun, of: Promise<ToolResult>): Promise<void> {

@@ -7,6 +7,7 @@ import { ToolCallSchema, ToolResult_Code, ToolResultSchema } from "../gen/agents
 import type { ReceiptState } from "../journal/index.ts";
 import {
   hostFailure,
+  InterruptedCallError,
   isUnknownOutcome,
   type ApprovalSeqs,
   type ToolCall,
@@ -16,12 +17,13 @@ import {
 } from "../spi/index.ts";
 import { unservedTool } from "./tool-step.ts";
 
-/** What the executor makes of a call. Never rejects: a failure of the executor's own is EXECUTOR_ERROR. */
+/** What the executor makes of a call; a failure of its own is EXECUTOR_ERROR. Rejects with InterruptedCallError and nothing else. */
 export async function executed(executor: ToolExecutor | undefined, call: ToolCall, run: ToolRun): Promise<ToolResult> {
   try {
     if (executor === undefined) throw unservedTool(call.tool);
     return await executor.execute(clone(ToolCallSchema, call), run);
   } catch (error) {
+    if (error instanceof InterruptedCallError) throw error;
     return executorFailure(call.id, error instanceof HoldfastError ? error.message : "the host's executor failed");
   }
 }

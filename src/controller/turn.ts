@@ -210,6 +210,7 @@ export class Turn implements RunningTurn {
       earlyServing: actsThroughHostOnly(this.#start.descriptor),
       admit: (count, next) => this.#admit(count, next),
       meter: this.#start.meter,
+      interrupt: (fault) => void this.interrupt(fault),
     });
   }
 
@@ -385,14 +386,7 @@ export class Turn implements RunningTurn {
     const { clock } = this.#context.ports;
     const { invocation, meter } = this.#start;
     const leftMs = (): number | undefined => invocation.deadlineMs && invocation.deadlineMs - clock.nowMs();
-    const over = (): string => meter?.reached() ?? "budget wallTime: it is used up";
-    this.#timers = [
-      whenDue(clock, leftMs, () => void this.cancel("TIMEOUT")),
-      whenDue(
-        clock,
-        () => meter?.wallLeftMs,
-        () => void this.#fail(this.#outgrew(over())),
-      ),
-    ];
+    const outOfTime = (): void => void this.#fail(this.#outgrew(meter?.reached() ?? "budget wallTime: it is used up"));
+    this.#timers = [whenDue(clock, leftMs, () => void this.cancel("TIMEOUT")), whenDue(clock, () => meter?.wallLeftMs, outOfTime)];
   }
 }

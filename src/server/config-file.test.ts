@@ -85,7 +85,7 @@ describe("a config file", () => {
   it.each([
     [
       { lisen: "x" },
-      /^lisen: is no key here; there are: listen, data, .*harnesses, agents, environments, models, tools, policies, approvals, budgets$/,
+      /^lisen: is no key here; there are: listen, data, .*harnesses, agents, environments, models, tools, spawn, policies, approvals, budgets$/,
     ],
     [{ registry: { port: 1 } }, /^registry\.port: is no key here; there are: listen, tokenFile$/],
     [{ registry: [] }, /^registry: must be an object$/],

@@ -1,6 +1,6 @@
 /**
  * The config file: JSON with a server's settings by their keys, and what it says of harnesses, agents, environments,
- * models, tools, approvals and budgets.
+ * models, tools, spawning, approvals and budgets.
  *
  * Invariants: a key that is not known is refused by its path, so that a slip of the pen never passes for a default; a secret is refused;
  * nothing of the file's text is in an error.
@@ -22,7 +22,7 @@ export interface ConfigFile {
   readonly sections: { readonly [Section in SectionName]?: ConfigValue | undefined };
 }
 
-const SECTIONS = ["harnesses", "agents", "environments", "models", "tools", "policies", "approvals", "budgets"] as const;
+const SECTIONS = ["harnesses", "agents", "environments", "models", "tools", "spawn", "policies", "approvals", "budgets"] as const;
 
 /** A key of the file whose value is read by whoever it concerns. */
 export type SectionName = (typeof SECTIONS)[number];

@@ -18,6 +18,7 @@ import type { OpenAiApi } from "../models/index.ts";
 import { modelsConfig, type ModelsConfig } from "./model-config.ts";
 import { approvalsConfig, policiesConfig, type ApprovalsConfig } from "./policy-config.ts";
 import { SETTINGS, type Setting, type SettingName } from "./settings.ts";
+import { spawnConfig, type SpawnConfig } from "./spawn-config.ts";
 import { toolsConfig, type ToolsConfig } from "./tool-config.ts";
 
 /** How a server is to run. */
@@ -58,6 +59,8 @@ export interface ServerConfig {
   readonly environments: Readonly<Record<string, EnvironmentDefinition>>;
   /** What the config file says of tools. */
   readonly tools: ToolsConfig;
+  /** What sessions may spawn; undefined for nothing. */
+  readonly spawn: SpawnConfig | undefined;
   /** The host's own word on tool calls: the first rule that matches. */
   readonly policies: readonly PolicyRule[];
   readonly approvals: ApprovalsConfig;
@@ -118,6 +121,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     agents: agentConfigs(sections.agents, around),
     environments: environmentConfigs(sections.environments, around),
     tools: toolsConfig(sections.tools, around),
+    spawn: spawnConfig(sections.spawn),
     policies: policiesConfig(sections.policies),
     approvals: approvalsConfig(sections.approvals, around),
     budgets: budgetsConfig(sections.budgets, { hasPrices: models.prices.length > 0 }),

@@ -14,5 +14,6 @@ export {
   type FunctionToolRun,
   type McpServerOptions,
 } from "../tools/index.ts";
+export type { SpawnConfig } from "./spawn-config.ts";
 export type { ToolsConfig } from "./tool-config.ts";
 export { startServer, type RunningServer, type ServerOptions } from "./start.ts";

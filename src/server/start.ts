@@ -138,7 +138,7 @@ async function openOver(
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   });
-  const tools = await openHostTools({ config, program: options.tools, ports, log }).catch(async (error: unknown) => {
+  const tools = await openHostTools({ config, program: options.tools, journal, harnesses, ports, log }).catch(async (error: unknown) => {
     await environments[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
@@ -158,6 +158,7 @@ async function openOver(
     tokens: services.tokens,
     idle: { pauseAfterMs: config.pauseAfterIdleMs, suspendAfterMs: config.suspendAfterIdleMs },
   });
+  void tools.spawn?.start(controller);
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
     return await open({ config, options, ports, log, feed, services, harnesses, hostHarnesses, environments, tools, journal, controller });

@@ -39,6 +39,21 @@ export class ApprovalParkedError extends Error {
 }
 
 /**
+ * Thrown by a tool executor that cannot say now what becomes of a call, because the host is shutting down or lacks what the call needs.
+ * Nothing of the call is recorded: once nothing else of its turn runs, the turn is interrupted with `fault`. Resume drives the call again
+ * where its tool is idempotent; of any other it records that the outcome is unknown (I3).
+ */
+export class InterruptedCallError extends Error {
+  override readonly name = "InterruptedCallError";
+  readonly fault: HoldfastError;
+
+  constructor(fault: HoldfastError) {
+    super(fault.message, { cause: fault });
+    this.fault = fault;
+  }
+}
+
+/**
  * Whether `error` is nothing but parks for `ref`, however wrapped: every leaf of its tree of causes and aggregated errors
  * is an ApprovalParkedError for that request. An independent failure anywhere in the tree makes it false.
  */

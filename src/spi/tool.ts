@@ -45,7 +45,8 @@ export interface ToolExecutor {
    * Runs one call whose intent is durable. A tool that fails resolves with `is_error`. A rejection is the executor's own failure: it is
    * recorded as EXECUTOR_ERROR, with the message of a HoldfastError and without that of any other error; the call then counts as one
    * that took no effect. Where that is not known (a time-out, a line that broke) and the tool is not idempotent, it resolves with
-   * `unknownOutcome`: the receipt then says so, nothing is run again under the call's key, and a person settles it.
+   * `unknownOutcome`: the receipt then says so, nothing is run again under the call's key, and a person settles it. A rejection with
+   * InterruptedCallError records nothing and interrupts the turn.
    */
   execute(call: ToolCall, run: ToolRun): Promise<ToolResult>;
 }

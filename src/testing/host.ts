@@ -161,14 +161,12 @@ export class TestHost implements AsyncDisposable {
 
   /** Every committed record of a session, decoded. */
   async records(session: SessionUid): Promise<LogRecord[]> {
-    const records: LogRecord[] = [];
-    for await (const page of this.journal.read({ session })) records.push(...page.map((record) => decodeLogRecord(record.bytes)));
-    return records;
+    return recordsIn(this.journal, session);
   }
 
   /** The session's events in short words: `INPUT hello`, `END COMPLETED`. */
   async story(session: SessionUid): Promise<string[]> {
-    return (await this.records(session)).map((record) => (record.event === undefined ? "?" : storyOf(record.event)));
+    return storyIn(this.journal, session);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -200,6 +198,17 @@ export function emptySeed(uid: SessionUid, createTimeMs: number): SessionSeed {
     annotations: {},
     createTimeMs,
   };
+}
+
+async function recordsIn(journal: JournalStore, session: SessionUid): Promise<LogRecord[]> {
+  const records: LogRecord[] = [];
+  for await (const page of journal.read({ session })) records.push(...page.map((record) => decodeLogRecord(record.bytes)));
+  return records;
+}
+
+/** The events of a session in short words, as its journal has them. */
+export async function storyIn(journal: JournalStore, session: SessionUid): Promise<string[]> {
+  return (await recordsIn(journal, session)).map((record) => (record.event === undefined ? "?" : storyOf(record.event)));
 }
 
 /** One event in short words. */

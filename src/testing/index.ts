@@ -11,6 +11,7 @@ export * from "./journal-conformance/index.ts";
 export * from "./memory-runtime.ts";
 export * from "./ports.ts";
 export * from "./runtime-conformance/index.ts";
+export * from "./spawn-world.ts";
 export * from "./temporary-folder.ts";
 export * from "./tool-world.ts";
 export * from "./tools.ts";

@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import { createMemoryStore } from "../../stores/memory/index.ts";
+import {
+  silent,
+  SPAWN_AGENTS,
+  spawnCall,
+  SpawnWorld,
+  storyUntil,
+  TestModel,
+  TestTools,
+  type SpawningHost,
+  type SpawnWorldOptions,
+} from "../../testing/index.ts";
+import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
+
+const SUSPEND = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_SUSPEND}`;
+const CANCEL = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_CANCEL}`;
+
+function newWorld(more: Partial<SpawnWorldOptions> = {}): SpawnWorld {
+  const harnesses = { test: SPAWN_AGENTS.boss, ...SPAWN_AGENTS, ...more.harnesses };
+  const tools = new TestTools({ send: async () => ({ output: { sent: true } }) });
+  return new SpawnWorld({ openJournal: createMemoryStore, tools, models: new TestModel(silent), ...more, harnesses });
+}
+
+/** A turn that runs, and whose worker runs its model call. */
+async function working(world: SpawnWorld, host: SpawningHost, input = "thinker about it") {
+  const session = await host.createSession();
+  const turn = await host.begin(session, [input]);
+  const worker = world.worker(session, "c1");
+  await storyUntil(world, worker, (story) => story.includes("MODEL_CALL"));
+  return { session, turn, worker };
+}
+
+describe("cancellation", () => {
+  const cancelled = [`${CANCEL} INTERNAL`, "END CANCELED"];
+
+  it("is handed down, however deep", async () => {
+    const world = newWorld();
+    await using host = world.host();
+    const { session, worker } = await working(world, host);
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+    const deep = await host.createSession();
+    await host.begin(deep, ["boss boss thinker hard"]);
+    const below = world.worker(world.worker(world.worker(deep, "c1"), "c1"), "c1");
+    await storyUntil(world, below, (story) => story.includes("MODEL_CALL"));
+    await host.controller.cancel({ session: deep, executionId: "", reason: "USER" });
+    expect((await storyUntil(world, below, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("is handed down at a deadline, and when the spawner is deleted", async () => {
+    const world = newWorld();
+    await using host = world.host();
+    const first = await working(world, host);
+    await host.controller.delete(first.session, undefined);
+    expect((await storyUntil(world, first.worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+    expect((await world.journal.get(first.worker))!.projection.deletionState).toBe(DeletionState.DELETION_ACTIVE);
+    const session = await host.createSession();
+    await host.begin(session, ["thinker go"], { deadlineMs: world.ports.clock.nowMs() + 5_000 });
+    const worker = world.worker(session, "c1");
+    await storyUntil(world, worker, (story) => story.includes("MODEL_CALL"));
+    world.ports.clock.advance(5_000);
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("reaches a worker that waits for a person", async () => {
+    const world = newWorld();
+    await using host = world.host();
+    const session = await host.createSession();
+    await host.begin(session, ["asker go"]);
+    const worker = world.worker(session, "c1");
+    await storyUntil(world, worker, (story) => story.at(-1)?.startsWith(SUSPEND) === true);
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("reaches the worker of a turn that was given up for another one", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const { session, worker } = await working(world, host);
+    await host[Symbol.asyncDispose]();
+    await using next = world.host({ hostId: "next" });
+    await next.started;
+    await (
+      await next.begin(session, ["echo anew"])
+    ).outcome;
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("reaches the worker of a call that its harness gave up", async () => {
+    const gaveUp = new AbortController();
+    const world = newWorld({
+      harnesses: {
+        test: async (_, sink) => {
+          await sink.toolCall(spawnCall("c1", { agent: "thinker", prompt: "x" }), { signal: gaveUp.signal });
+          await sink.output("without it");
+        },
+      },
+    });
+    await using host = world.host();
+    const { session, turn, worker } = await working(world, host);
+    gaveUp.abort();
+    expect(await turn.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT without it");
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("reaches workers that a start finds left behind, and leaves all others alone", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const [left, kept] = [await working(world, host), await working(world, host)];
+    await host[Symbol.asyncDispose]();
+    // A host that cannot spawn cancels one spawner; nobody tells its worker.
+    await using other = world.host({ hostId: "other", tools: undefined });
+    await other.spawnTool[Symbol.asyncDispose]();
+    await other.controller.cancel({ session: left.session, executionId: "", reason: "USER" });
+    // Anybody may annotate a session.
+    const pretender = await other.createSession({ harness: "thinker", annotations: { [SPAWNED_BY_ANNOTATION]: left.session } });
+    const orphan = await other.createSession({ harness: "thinker", annotations: { [SPAWNED_BY_ANNOTATION]: "nowhere" } });
+    for (const session of [pretender, orphan]) await other.begin(session, ["mine"]);
+    await other[Symbol.asyncDispose]();
+    await using next = world.host({ hostId: "next" });
+    await next.started;
+    expect((await next.story(left.worker)).slice(-2)).toEqual(cancelled);
+    for (const session of [kept.worker, pretender, orphan]) expect((await next.story(session)).at(-1)).toBe("MODEL_CALL");
+    await next.controller.cancel({ session: kept.session, executionId: "", reason: "USER" });
+    expect((await storyUntil(world, kept.worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+});

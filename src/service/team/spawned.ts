@@ -1,0 +1,113 @@
+/**
+ * What sessions have spawned, as their journals tell it: each one's own calls of `spawn`, in order, and whether each has its answer.
+ *
+ * Invariant: only the session's own records count. What it inherited by a fork its parent spawned.
+ */
+
+import type { Seq, SessionUid } from "../../base/ids.ts";
+import type { Digest } from "../../base/ports.ts";
+import { decodeLogRecord } from "../../canon/index.ts";
+import { EventKind, type Event } from "../../gen/agentsessions/v1/common_pb.ts";
+import type { JournalStore, SessionRow } from "../../journal/index.ts";
+import { isUnknownOutcome } from "../../spi/index.ts";
+import { spawnCallOf, workerUid } from "./spawn-call.ts";
+import { namesWorker } from "./spawn-result.ts";
+
+/** One call of `spawn`. */
+export interface Spawn {
+  readonly key: string;
+  readonly callId: string;
+  readonly callSeq: Seq;
+  readonly isAnswered: boolean;
+  /** Whether it spawned something, or may have: it was not refused, denied or left unrun. */
+  readonly hasChild: boolean;
+}
+
+const KINDS: ReadonlySet<EventKind> = new Set([EventKind.EVENT_EXECUTION_START, EventKind.EVENT_TOOL_CALL, EventKind.EVENT_TOOL_RESULT]);
+
+/** The calls of one session, read on as its journal grows. */
+export class Spawns {
+  readonly #journal: JournalStore;
+  readonly #session: SessionUid;
+  readonly #calls: Spawn[] = [];
+  /** Where the calls of the turn begin that is being read: ids are unique in their turn. */
+  #turnAt = 0;
+  #readSeq: Seq;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(journal: JournalStore, row: SessionRow) {
+    this.#journal = journal;
+    this.#session = row.seed.uid;
+    this.#readSeq = (row.parent?.forkSeq ?? 0) as Seq;
+  }
+
+  /** The calls up to the head, the oldest first. */
+  async read(row: SessionRow): Promise<readonly Spawn[]> {
+    const reading = this.#reading.then(() => this.#readTo(row.projection.lastSeq));
+    this.#reading = reading.catch(() => undefined);
+    await reading;
+    return this.#calls;
+  }
+
+  async #readTo(toSeq: Seq): Promise<void> {
+    if (toSeq <= this.#readSeq) return;
+    for await (const page of this.#journal.read({ session: this.#session, fromSeq: (this.#readSeq + 1) as Seq, toSeq })) {
+      for (const { kind, bytes, seq } of page) {
+        const event = KINDS.has(kind) ? decodeLogRecord(bytes).event : undefined;
+        if (event !== undefined) this.#take(event, seq);
+        this.#readSeq = seq;
+      }
+    }
+  }
+
+  #take(event: Event, seq: Seq): void {
+    const call = spawnCallOf(event);
+    if (call !== undefined)
+      this.#calls.push({ key: call.idempotencyKey, callId: call.id, callSeq: seq, isAnswered: false, hasChild: true });
+    if (event.body.case === "executionStart") this.#turnAt = this.#calls.length;
+    if (event.body.case !== "result") return;
+    const result = event.body.value;
+    const at = this.#calls.findLastIndex(({ callId }, index) => index >= this.#turnAt && callId === result.id);
+    const answered = this.#calls[at];
+    if (answered === undefined || answered.isAnswered) return;
+    this.#calls[at] = { ...answered, isAnswered: true, hasChild: namesWorker(result) || isUnknownOutcome(result) };
+  }
+}
+
+/** The call that spawned `worker`; undefined where none of the session's did. */
+export async function findSpawn(
+  journal: JournalStore,
+  spawner: SessionRow,
+  worker: SessionUid,
+  digest: Digest,
+): Promise<Spawn | undefined> {
+  const spawns = await new Spawns(journal, spawner).read(spawner);
+  return spawns.findLast(({ key }) => workerUid(spawner.seed.uid, key, digest) === worker);
+}
+
+/** Sessions whose calls are remembered, so that their journals are read once. */
+const REMEMBERED_MAX = 256;
+
+/** Counts the children of sessions. */
+export class ChildCounts {
+  readonly #journal: JournalStore;
+  /** The least recently used first. */
+  readonly #remembered = new Map<SessionUid, Spawns>();
+
+  constructor(journal: JournalStore) {
+    this.#journal = journal;
+  }
+
+  /** How many children a session has that were asked for before the call under `key`: those it may still get are among them. */
+  async before(row: SessionRow, key: string): Promise<number> {
+    const { uid } = row.seed;
+    const spawns = this.#remembered.get(uid) ?? new Spawns(this.#journal, row);
+    this.#remembered.delete(uid);
+    this.#remembered.set(uid, spawns);
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) this.#remembered.delete(oldest);
+    const keys = new Set((await spawns.read(row)).filter(({ hasChild }) => hasChild).map((spawn) => spawn.key));
+    const place = [...keys].indexOf(key);
+    return place < 0 ? keys.size : place;
+  }
+}

@@ -1,0 +1,201 @@
+import { describe, expect, it } from "vitest";
+import type { SessionUid } from "../../base/index.ts";
+import { approvalRefOf, ownApprovals } from "../../controller/index.ts";
+import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
+import { HarnessFailure } from "../../spi/index.ts";
+import { createMemoryStore } from "../../stores/memory/index.ts";
+import {
+  answering,
+  silent,
+  SPAWN_AGENTS,
+  SpawnWorld,
+  storyUntil,
+  TestModel,
+  TestTools,
+  type HarnessRun,
+  type SpawningHost,
+  type SpawnWorldOptions,
+} from "../../testing/index.ts";
+import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
+
+const SUSPEND = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_SUSPEND}`;
+const CANCEL = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_CANCEL}`;
+
+function newWorld(more: Partial<SpawnWorldOptions> = {}): SpawnWorld {
+  const harnesses = { test: SPAWN_AGENTS.boss, ...SPAWN_AGENTS, ...more.harnesses };
+  const tools = new TestTools({ send: async () => ({ output: { sent: true } }) });
+  return new SpawnWorld({ openJournal: createMemoryStore, tools, models: new TestModel(silent), ...more, harnesses });
+}
+
+/** Runs one turn of a new session to wherever it goes. */
+async function ran(host: SpawningHost, input: string): Promise<{ readonly session: SessionUid; readonly outcome: string }> {
+  const session = await host.createSession();
+  const outcome = await (await host.begin(session, [input])).outcome;
+  return { session, outcome: outcome.kind === "ended" ? outcome.state : outcome.kind };
+}
+
+/** A turn that runs, and whose worker runs its model call. */
+async function working(world: SpawnWorld, host: SpawningHost, input = "thinker about it") {
+  const session = await host.createSession();
+  const turn = await host.begin(session, [input]);
+  const worker = world.worker(session, "c1");
+  await storyUntil(world, worker, (story) => story.includes("MODEL_CALL"));
+  return { session, turn, worker };
+}
+
+describe("a worker without an answer", () => {
+  const words = async (run: HarnessRun): Promise<{ said: string; output: unknown }> => {
+    const world = newWorld({ harnesses: { worker: run } });
+    await using host = world.host();
+    const { session, outcome } = await ran(host, "worker go");
+    expect(outcome).toBe("COMPLETED");
+    const result = (await host.records(session)).map(({ event }) => event?.body).find((body) => body?.case === "result");
+    const output = result?.case === "result" ? result.value.output : undefined;
+    return { said: (await host.story(session)).at(-2) ?? "", output: output?.["state"] };
+  };
+
+  it("failed for good", async () => {
+    const run: HarnessRun = async () => {
+      throw new HarnessFailure(3, "the task makes no sense");
+    };
+    expect(await words(run)).toEqual({ said: "OUTPUT failed: the sub-agent has no answer: the task makes no sense", output: "FAILED" });
+  });
+
+  it("threw", async () => {
+    const run: HarnessRun = async () => {
+      throw new Error("oops");
+    };
+    const why = "harness: it threw; the turn is interrupted and can be resumed";
+    expect(await words(run)).toEqual({ said: `OUTPUT failed: the sub-agent has no answer: ${why}`, output: "FAILED" });
+  });
+
+  it("was cancelled, or deleted", async () => {
+    for (const how of ["cancel", "delete"] as const) {
+      const world = newWorld();
+      await using host = world.host();
+      const { session, turn, worker } = await working(world, host);
+      if (how === "cancel") await host.controller.cancel({ session: worker, executionId: "", reason: "USER" });
+      else await host.controller.delete(worker, undefined);
+      expect(await turn.outcome).toMatchObject({ state: "COMPLETED" });
+      expect((await host.story(session)).at(-2)).toBe("OUTPUT failed: the sub-agent has no answer: its turn was cancelled (USER)");
+    }
+  });
+
+  it("took too long, whatever it waited for", async () => {
+    for (const input of ["thinker go", "asker go"]) {
+      const world = newWorld({ limits: { timeoutMs: 60_000 } });
+      await using host = world.host();
+      const session = await host.createSession();
+      const turn = await host.begin(session, [input]);
+      const worker = world.worker(session, "c1");
+      await storyUntil(world, worker, (story) => story.includes("MODEL_CALL") || story.some((line) => line.startsWith(SUSPEND)));
+      world.ports.clock.advance(60_000);
+      await turn.outcome;
+      expect((await host.story(session)).at(-2)).toBe("OUTPUT failed: the sub-agent has no answer: its turn was cancelled (TIMEOUT)");
+      expect((await host.story(worker)).slice(-2)).toEqual([`${CANCEL} TIMEOUT`, "END CANCELED"]);
+    }
+  });
+
+  it("was used for something else by somebody before its turn began", async () => {
+    const world = newWorld();
+    const session = await world.host().createSession();
+    const uid = world.worker(session, "c1");
+    // What a host leaves that dies between the session and its turn.
+    await using other = world.host({ hostId: "other" });
+    await other.createSession({ uid, harness: "echo", annotations: { [SPAWNED_BY_ANNOTATION]: session } });
+    await (
+      await other.begin(uid, ["mine"])
+    ).outcome;
+    await (
+      await other.begin(session, ["echo yours"])
+    ).outcome;
+    expect((await other.story(session)).at(-2)).toContain("its session was used for something else");
+  });
+});
+
+describe("a worker that waits for a person", () => {
+  const decide = async (world: SpawnWorld, host: SpawningHost, worker: SessionUid, approved = true): Promise<void> => {
+    const row = await world.journal.get(worker);
+    const open = row === undefined ? undefined : ownApprovals(row).find(({ decision }) => decision === undefined);
+    const ref = approvalRefOf(row!, open!);
+    await host.controller.approve({ session: worker, ref, approved, reason: "", actor: undefined });
+  };
+  const parked = async (world: SpawnWorld, host: SpawningHost) => {
+    const session = await host.createSession();
+    const turn = await host.begin(session, ["asker go"]);
+    const worker = world.worker(session, "c1");
+    await storyUntil(world, worker, (story) => story.at(-1)?.startsWith(SUSPEND) === true);
+    return { session, turn, worker };
+  };
+
+  it("goes on by itself once everything is decided, and its spawner has its answer", async () => {
+    const world = newWorld();
+    await using host = world.host();
+    const { session, turn, worker } = await parked(world, host);
+    await decide(world, host, worker);
+    expect((await host.story(worker)).at(-1)).toBe("APPROVAL_RESULT s1 true");
+    await decide(world, host, worker, false);
+    expect(await turn.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT sent");
+    const results = (await host.story(worker)).filter((line) => line.startsWith("TOOL_RESULT"));
+    expect(results.toSorted()).toEqual(["TOOL_RESULT s1", "TOOL_RESULT s2 1"]);
+  });
+
+  it("keeps no shutdown waiting, and goes on when its spawner does", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const { session, turn, worker } = await parked(world, host);
+    await host.controller.shutdown({ graceMs: 3_600_000 });
+    expect(await turn.outcome).toMatchObject({ kind: "interrupted", error: { code: "unavailable" } });
+    await host[Symbol.asyncDispose]();
+    await using next = world.host({ hostId: "next" });
+    await decide(world, next, worker);
+    await decide(world, next, worker);
+    const { turn: resumed } = await next.controller.resume(session, undefined);
+    expect(await resumed!.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await next.story(worker)).filter((line) => line.startsWith("EXECUTION_START"))).toEqual(["EXECUTION_START"]);
+  });
+
+  it("may be resumed by that person: its spawner does not mind", async () => {
+    const world = newWorld();
+    await using host = world.host();
+    const { turn, worker } = await parked(world, host);
+    await decide(world, host, worker);
+    await host.controller.resume(worker, undefined);
+    await storyUntil(world, worker, (story) => story.filter((line) => line.startsWith(SUSPEND)).length === 2);
+    await decide(world, host, worker);
+    expect(await turn.outcome).toMatchObject({ state: "COMPLETED" });
+  });
+});
+
+describe("a host that goes away", () => {
+  it("cancels nothing: spawner and worker go on when the spawner is resumed", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const { session, worker } = await working(world, host);
+    await host[Symbol.asyncDispose]();
+    for (const uid of [session, worker]) expect((await world.host().story(uid)).join(" ")).not.toContain("CANCEL");
+    await using next = world.host({ hostId: "next", models: new TestModel(answering("done")) });
+    const { turn } = await next.controller.resume(session, undefined);
+    expect(await turn!.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await next.story(session)).at(-2)).toBe("OUTPUT done");
+    expect(await next.story(worker)).toEqual(["EXECUTION_START", "INPUT about it", "MODEL_CALL", "OUTPUT done", "END COMPLETED"]);
+    expect((await world.workers(session)).length).toBe(1);
+  });
+
+  it("leaves the spawner waiting for a harness that the next one lacks, not with a failure", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const { session } = await working(world, host);
+    await host[Symbol.asyncDispose]();
+    const { thinker: _, ...harnesses } = world.harnesses;
+    await using poorer = world.host({ hostId: "poorer", harnesses });
+    const { turn } = await poorer.controller.resume(session, undefined);
+    const outcome = await turn!.outcome;
+    expect(outcome).toMatchObject({ kind: "interrupted", error: { code: "failed_precondition" } });
+    expect(outcome.kind === "interrupted" && outcome.error.message).toContain("the turn's recorded harness is not served by this host");
+    await using richer = world.host({ hostId: "richer", models: new TestModel(answering("done")) });
+    const again = await richer.controller.resume(session, undefined);
+    expect(await again.turn!.outcome).toMatchObject({ state: "COMPLETED" });
+  });
+});
