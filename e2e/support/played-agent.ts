@@ -82,10 +82,12 @@ export class PlayedAgent {
     call.sendMetadata(headers);
     this.#send({ case: "sessionStarted", value: { sessionId: this.uid, model: "played" } });
     for (const { seq, responses } of this.#entries.filter((entry) => entry.seq > fromSeq)) {
-      for (const response of responses) this.#send(response);
-      this.#send(undefined, seq);
+      // The record itself comes with the last thing that it says.
+      for (const [index, response] of responses.entries()) this.#send(response, index === responses.length - 1 ? seq : seq - 1n);
+      if (responses.length === 0) this.#send(undefined, seq);
     }
-    for (const response of this.#partial) this.#send(response);
+    for (const response of this.#partial) this.#send(response, this.headSeq);
+    this.#send({ case: "activityUpdate", value: { state: this.#running === undefined ? "idle" : "thinking" } }, this.headSeq);
     for (const { asked } of this.#open.values()) this.#send(asked);
   }
 
@@ -140,9 +142,12 @@ export class PlayedAgent {
     return {
       messageId,
       delta: async (kind, content) => {
+        // That the model is asked is a record that says nothing.
+        if (this.#partial.length === 0) this.#entries.push({ seq: this.headSeq + 1n, responses: [] });
         const piece: Said = { case: kind, value: { messageId, content } };
         this.#partial.push(piece);
-        this.#send(piece);
+        // The record before it: a piece is of none yet.
+        this.#send(piece, this.headSeq);
         await tick();
       },
       commit: async () => {

@@ -63,8 +63,10 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
   /** Whether the server can attach to a session that there is. */
   #canGoOn = false;
   #stream: AgentStream | undefined;
-  /** The head when the stream was attached: what comes up to it was missed. */
-  #headSeq: bigint | undefined;
+  /** Whether the stream has told all that was missed, and so what is under way. */
+  #isCaughtUp = false;
+  /** The greatest seq that came with a delta since the cursor: such a delta may be of that record or of one after it. */
+  #deltaSeq = 0n;
   /** What waits for a connection, beside what `#work` keeps. */
   readonly #queue: AgentRequest[] = [];
 
@@ -169,7 +171,8 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
   /** One connection, until the server ends it. */
   async *#connection(isFirst: boolean, attempts: Attempts, signal: AbortSignal): AsyncGenerator<AgentSessionEvent, void, undefined> {
     await using stream = new AgentStream(this.#transport, { session: this.#uid, fromSeq: this.#cursor, signal });
-    if (this.#uid === undefined) void stream.send({ case: "start", value: this.#options.start ?? {} });
+    const isNew = this.#uid === undefined;
+    if (isNew) void stream.send({ case: "start", value: this.#options.start ?? {} });
     const attachment = await stream.attached;
     if (attachment !== undefined) {
       // Of a session that is new there is nothing to miss.
@@ -178,17 +181,22 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
       this.#canGoOn = true;
     }
     this.#stream = stream;
-    this.#headSeq = attachment?.headSeq;
     if (!isFirst) yield { kind: "connection", state: "restored" };
-    this.#flush();
+    let isAfterDelta = false;
+    let isForNow = false;
     for await (const event of stream) {
       attempts.progress();
-      yield* this.#take(event);
+      yield* this.#take(event, isAfterDelta);
+      isAfterDelta = event.kind === "text" || event.kind === "thinking";
+      if (event.kind !== "cursor") isForNow = event.kind === "error" && event.error.retryable;
+      if (event.kind === "activity" || (isNew && event.kind === "started")) this.#isCaughtUp = true;
       this.#flush();
     }
+    if (isForNow) throw new HoldfastError("unavailable", "session: the server ended its stream for now");
   }
 
-  *#take(event: AgentEvent): Generator<AgentSessionEvent, void, undefined> {
+  /** `isAfterDelta`: whether the event before was a delta, with which a cursor came then. */
+  *#take(event: AgentEvent, isAfterDelta: boolean): Generator<AgentSessionEvent, void, undefined> {
     const { isNews, question, reply } = this.#work.take(event);
     if (reply !== undefined) void this.#stream?.send(reply);
     switch (event.kind) {
@@ -201,8 +209,7 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
       case "thinking":
         return yield* this.#takeDelta(event);
       case "cursor":
-        if (this.#cursor !== undefined && event.seq <= this.#cursor) return;
-        this.#cursor = event.seq;
+        if (!this.#advances(event.seq, isAfterDelta)) return;
         yield* retraction(this.#tail.cover());
         break;
       case "tool-request":
@@ -220,6 +227,15 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
     if (question !== undefined) yield { kind: "question", callId: question };
   }
 
+  /** Whether the cursor moves. What comes with a delta may be the delta's own record or the one before it, so it does not move for that. */
+  #advances(seq: bigint, isAfterDelta: boolean): boolean {
+    if (isAfterDelta && seq > this.#deltaSeq) this.#deltaSeq = seq;
+    if (isAfterDelta || seq <= this.#deltaSeq || (this.#cursor !== undefined && seq <= this.#cursor)) return false;
+    this.#cursor = seq;
+    this.#deltaSeq = 0n;
+    return true;
+  }
+
   *#takeDelta(event: Extract<AgentEvent, { readonly kind: "text" | "thinking" }>): Generator<AgentSessionEvent, void, undefined> {
     const { retracted, fresh } = this.#tail.take(event.kind, event.delta.content);
     yield* retraction(retracted);
@@ -228,15 +244,16 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
     yield event;
   }
 
-  /** Sends what has waited, once the stream is there and all that was missed has come. */
+  /** Sends what has waited, once all that was missed has come: what was given may have arrived before the connection was lost. */
   #flush(): void {
-    if (this.#stream === undefined || !this.#isStarted) return;
-    if (this.#headSeq !== undefined && this.#cursor !== undefined && this.#cursor < this.#headSeq) return;
+    if (this.#stream === undefined || !this.#isCaughtUp) return;
     for (const request of [...this.#queue.splice(0), ...this.#work.due()]) void this.#stream.send(request);
   }
 
   #lose(): void {
     this.#stream = undefined;
+    this.#isCaughtUp = false;
+    this.#deltaSeq = 0n;
     this.#work.lose();
     this.#tail.rewind();
   }

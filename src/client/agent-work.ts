@@ -37,6 +37,8 @@ export class AgentWork {
   #sending: Sending | undefined;
   /** The message whose turn runs; "" for a turn of which only that is known. */
   #turn: string | undefined;
+  /** Whether the server said last that something goes on. */
+  #isActive = false;
   #cancel: { readonly reason: string; state: "unsent" | "sent" } | undefined;
   readonly #requested = new Set<string>();
   readonly #asked = new Set<string>();
@@ -68,7 +70,7 @@ export class AgentWork {
   }
 
   cancel(reason: string): void {
-    if (this.isBusy) this.#cancel ??= { reason, state: "unsent" };
+    if (this.isBusy || this.#isActive) this.#cancel ??= { reason, state: "unsent" };
   }
 
   /** A connection was lost: what was sent over it may not have arrived. */
@@ -84,7 +86,7 @@ export class AgentWork {
       sending.state = "sent";
       due.push({ case: "userMessage", value: sending.message });
     }
-    if (this.#cancel?.state === "unsent" && (this.#turn !== undefined || sending?.state === "sent")) {
+    if (this.#cancel?.state === "unsent" && (this.#turn !== undefined || this.#isActive || sending?.state === "sent")) {
       this.#cancel.state = "sent";
       due.push({ case: "cancelTurn", value: { reason: this.#cancel.reason } });
     }
@@ -102,8 +104,7 @@ export class AgentWork {
         this.#runs("");
         return this.#request(event.request.toolCallId);
       case "activity":
-        // Updates of other states are held back to a rate, and one may come after its turn is over.
-        return event.activity.state === "waiting_approval" ? this.#question(event.activity.detail) : NEWS;
+        return this.#does(event.activity.state, event.activity.detail);
       case "turn-complete":
         this.#ended(event.turn.messageId);
         return NEWS;
@@ -117,6 +118,20 @@ export class AgentWork {
       case "cursor":
         return NEWS;
     }
+  }
+
+  /** Activity is told at once after everything that was missed, and held back to a rate after that: one may come after its turn is over. */
+  #does(state: string, detail: string): Taken {
+    this.#isActive = state !== "idle";
+    if (state === "waiting_approval") return this.#question(detail);
+    if (this.#isActive) {
+      // What runs may be the turn of the message that nobody knows of whether it arrived.
+      if (this.#sending?.state === "unsent") this.#turn ??= "";
+    } else if (this.#turn === "") {
+      this.#turn = undefined;
+      if (this.#sending?.state === "held") this.#sending.state = "unsent";
+    }
+    return NEWS;
   }
 
   #request(callId: string): Taken {
@@ -145,6 +160,7 @@ export class AgentWork {
     if (this.#sending?.message.messageId === messageId) this.#sending = undefined;
     else if (this.#sending !== undefined) this.#sending.state = "unsent";
     this.#turn = undefined;
+    this.#isActive = false;
     this.#cancel = undefined;
     for (const kept of [this.#requested, this.#asked, this.#results, this.#decisions]) kept.clear();
   }
