@@ -2,5 +2,6 @@
 
 export * from "./assert.ts";
 export * from "./errors.ts";
+export * from "./frozen.ts";
 export * from "./ids.ts";
 export * from "./ports.ts";

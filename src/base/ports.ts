@@ -33,6 +33,18 @@ export interface Random {
 export interface Digest {
   /** The lowercase hex SHA-256 of `data`; a string is hashed as its UTF-8 bytes. */
   sha256Hex(data: string | Uint8Array): string;
+  /** A SHA-256 that is given its data piece by piece. */
+  sha256(): RunningHash;
+}
+
+/** A hash under way. */
+export interface RunningHash {
+  /** Goes on with the UTF-8 bytes of a text. */
+  update(text: string): void;
+  /** Another one that has been given the same. */
+  copy(): RunningHash;
+  /** The lowercase hex hash of everything that it was given. It may go on after that. */
+  hex(): string;
 }
 
 /** Signs with one key. The key itself never leaves whoever implements this. */

@@ -1,14 +1,12 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { EventSchema, type Event } from "../gen/agentsessions/v1/common_pb.ts";
 import { referenceEvent, referenceRecord } from "../testing/canonical-reference.ts";
 import { event } from "../testing/events.ts";
+import { testDigest as digest } from "../testing/ports.ts";
 import { canonicalEvent, canonicalRecord, contentHash } from "./index.ts";
-
-const digest = { sha256Hex: (data: string | Uint8Array) => hash("sha256", data) };
 
 interface Vector {
   readonly name: string;

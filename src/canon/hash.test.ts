@@ -3,9 +3,8 @@ import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { HarnessSpecSchema } from "../gen/agentsessions/v1/harness_registry_pb.ts";
 import { canonical } from "../testing/canonical-reference.ts";
+import { testDigest as digest } from "../testing/ports.ts";
 import { specDigest } from "./index.ts";
-
-const digest = { sha256Hex: (data: string | Uint8Array) => hash("sha256", data) };
 
 describe("the digest of a harness spec", () => {
   it("is sha256: and the hash of the canonical JSON, with the proto's field names", () => {

@@ -6,6 +6,7 @@ export { encodeEvent, encodeLogRecord, type RecordFields } from "./encode.ts";
 export { canonicalEvent } from "./event-text.ts";
 export { canonicalJson, canonicalRecord, contentHash, specDigest, type HashedRecord } from "./hash.ts";
 export { inputHash, inputHashJson, type HashedRequest } from "./input-hash.ts";
+export { InputPrefix } from "./input-prefix.ts";
 export {
   normaliseEvent,
   normaliseMessage,

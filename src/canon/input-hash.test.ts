@@ -1,6 +1,5 @@
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
@@ -9,10 +8,9 @@ import type { ModelRequest } from "../spi/model.ts";
 import { awkwardText } from "../testing/awkward-values.ts";
 import { modelRequest } from "../testing/events.ts";
 import { goRequestJson } from "../testing/go-model-request.ts";
+import { testDigest as digest } from "../testing/ports.ts";
 import { compareUtf8 } from "./go-json.ts";
 import { inputHash, inputHashJson, type HashedRequest } from "./index.ts";
-
-const digest = { sha256Hex: (data: string | Uint8Array) => hash("sha256", data) };
 
 const said = (init: MessageInitShape<typeof MessageSchema>): Message => create(MessageSchema, init);
 const asks = (init: MessageInitShape<typeof MessageSchema>): HashedRequest => ({ model: "m", messages: [said(init)] });

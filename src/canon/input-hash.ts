@@ -60,13 +60,30 @@ export function inputHash(request: HashedRequest, digest: Digest): string {
  * infinities, lone surrogates) and for integers in tool arguments beyond ±(2^53−1).
  */
 export function inputHashJson(request: HashedRequest): string {
-  // The messages then stand as deep as recorded ones do, so that whatever could be recorded can be asked about.
-  const at = Path.root("", EVENT_DEPTH);
-  const { messages, tools, toolChoice } = request;
-  let text = `{"Model":${goString(request.model, at, "model")},"Messages":`;
-  text +=
-    messages.length === 0 ? "null" : `[${messages.map((message, index) => messageJson(message, at.child("messages", index))).join(",")}]`;
-  text += `,"Params":${goStringMap(request.params, at, "params")}`;
+  const head = headJson(request.model);
+  if (request.messages.length === 0) return `${head}null${tailJson(request)}`;
+  let text = head;
+  for (let index = 0; index < request.messages.length; index++) text += messageAtJson(request.messages[index]!, index);
+  return `${text}]${tailJson(request)}`;
+}
+
+// The messages then stand as deep as recorded ones do, so that whatever could be recorded can be asked about.
+const ROOT = Path.root("", EVENT_DEPTH);
+
+/** What the text begins with, up to the list of messages. */
+export function headJson(model: string): string {
+  return `{"Model":${goString(model, ROOT, "model")},"Messages":`;
+}
+
+/** The message of a request at an index, with what stands before it in the list. */
+export function messageAtJson(message: Message, index: number): string {
+  return `${index === 0 ? "[" : ","}${messageJson(message, ROOT.child("messages", index))}`;
+}
+
+/** What the text ends with, behind the list of messages. */
+export function tailJson({ params, tools, toolChoice }: HashedRequest): string {
+  const at = ROOT;
+  let text = `,"Params":${goStringMap(params, at, "params")}`;
   if (tools !== undefined && tools.length > 0) {
     text += `,"Tools":[${tools.map((tool, index) => toolDefinitionJson(tool, at.child("tools", index))).join(",")}]`;
   }

@@ -30,6 +30,7 @@ import { DeltaHub } from "./deltas.ts";
 import { resumeEvent } from "./events.ts";
 import { forkSession, type ForkContext, type ForkInvocation } from "./fork.ts";
 import { HistoryCache } from "./history.ts";
+import { LastRequests } from "./last-requests.ts";
 import { steerable } from "./inbox.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { followSession, watchSession, type LiveSources } from "./live.ts";
@@ -39,7 +40,7 @@ import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
 import { Partials } from "./partials.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
-import { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import { MessageOrigins } from "./request-sketch.ts";
 import { RunningTurns } from "./running.ts";
 import { settleCall, type Settlement } from "./settle-call.ts";
 import { noTurnError, steerTurn } from "./steer.ts";
@@ -84,7 +85,12 @@ class HostController implements Controller {
       partials: new Partials(),
       history: new HistoryCache({ bytesMax: this.#limits.historyCacheBytesMax }),
       origins,
-      sketcher: new RequestSketcher({ origins, digest: ports.digest, keysMax: this.#limits.sketchKeysMax }),
+      requests: new LastRequests({
+        origins,
+        digest: ports.digest,
+        keysMax: this.#limits.sketchKeysMax,
+        bytesMax: this.#limits.requestPrefixBytesMax,
+      }),
       ports,
       log,
       limits: this.#limits,

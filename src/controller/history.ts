@@ -9,6 +9,7 @@
 
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
+import { deeplyFrozen } from "../base/frozen.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { Head, JournalStore, StoredRecord } from "../journal/index.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
@@ -138,17 +139,11 @@ export class JournalHistory implements History {
       const { event } = decodeLogRecord(record.bytes);
       invariant(event !== undefined, "a committed record holds an event");
       events.push(deeplyFrozen(event));
-      if (event.body.case === "message") this.#origins.note(event.body.value, this.#session, record.seq);
+      const { body } = event;
+      if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
       bytes += record.bytes.length;
     }
     this.#cache.extend(this.#session, first.seq, events, { bytes, hash: records.at(-1)?.contentHash ?? "" });
     return { firstSeq: first.seq, events };
   }
-}
-
-/** Freezes an event with all that is in it, but for bytes, which cannot be frozen. */
-function deeplyFrozen<T>(value: T): T {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-  for (const inner of Object.values(value)) deeplyFrozen(inner);
-  return Object.freeze(value);
 }

@@ -23,6 +23,8 @@ export interface ControllerLimits {
   readonly historyCacheBytesMax: number;
   /** Messages of last requests that are remembered, so that the next request of their session is sketched as what is new in it. */
   readonly sketchKeysMax: number;
+  /** Characters and bytes of such messages that are remembered as hashed, so that the next request is hashed as what is new in it. */
+  readonly requestPrefixBytesMax: number;
 }
 
 export const CONTROLLER_LIMITS: ControllerLimits = {
@@ -37,4 +39,5 @@ export const CONTROLLER_LIMITS: ControllerLimits = {
   watchQueueBytesMax: 1024 * 1024,
   historyCacheBytesMax: 64 * 1024 * 1024,
   sketchKeysMax: 500_000,
+  requestPrefixBytesMax: 64 * 1024 * 1024,
 };

@@ -255,7 +255,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     journal: pen,
     gate,
     models: { providerOf: () => NEVER_ANSWERS },
-    sketcher: undefined,
+    requests: undefined,
     origins: new MessageOrigins(),
     deltas: new DeltaHub(),
     partials: new Partials(),

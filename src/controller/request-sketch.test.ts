@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { SILENT_LOG, seqOf, type Seq, type SessionUid } from "../base/index.ts";
-import { ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { MessageSchema, PartSchema, ToolDefinitionSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { RequestSketchSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import { messageText, textMessage, type Message, type ModelRequest } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { seededPorts, testHarness, TestHost, TestModel, type HarnessRun } from "../testing/index.ts";
+import { seededPorts, testHarness, TestHost, TestModel, TestTools, toolCall, type HarnessRun } from "../testing/index.ts";
 import { rebuildRequest } from "./request-sketch.ts";
 
 const tools = [create(ToolDefinitionSchema, { name: "look", description: "looks", inputSchema: { type: "object" } })];
@@ -25,7 +25,9 @@ function setup(run: HarnessRun = converse) {
   const ports = seededPorts();
   const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
   const model = new TestModel();
-  const newHost = (hostId: string) => new TestHost({ journal, ports, harnesses: { test: testHarness(run) }, models: model, hostId });
+  const executor = new TestTools({ look: async ({ id }) => ({ output: { seen: id } }) });
+  const newHost = (hostId: string) =>
+    new TestHost({ journal, ports, harnesses: { test: testHarness(run) }, models: model, tools: executor, hostId });
   const rebuiltCalls = async (host: TestHost, session: SessionUid) => {
     const rebuilt = [];
     for (const { seq, event } of await host.records(session)) {
@@ -66,6 +68,33 @@ describe("what is kept of a model request", () => {
       for (const [, bytes] of await journal.readAsides({ session, fromSeq: (lastSeq - 5) as Seq })) sizes.push(bytes.length);
     }
     expect(Math.max(...sizes.slice(4))).toBeLessThan(40);
+  });
+
+  it("names the records of tool results, and has in full what no record has as it was sent", async () => {
+    const { journal, newHost, rebuiltCalls } = setup(async (start, sink) => {
+      const results = await Promise.all(["c1", "c2"].map((id) => sink.toolCall(toolCall("look", id))));
+      const parts = results.map((value) => create(PartSchema, { part: { case: "toolResult", value } }));
+      const asked = [...start.inputs, create(MessageSchema, { role: "tool", parts })];
+      await sink.model({ model: "test", messages: asked });
+      const renamed = create(ToolResultSchema, { ...results[0]!, id: "other" });
+      const other = create(MessageSchema, { role: "tool", parts: [{ part: { case: "toolResult", value: renamed } }] });
+      await sink.model({ model: "test", messages: [...asked, other] });
+    });
+    const host = newHost("a");
+    const session = await host.createSession();
+    await (
+      await host.begin(session, ["go"])
+    ).outcome;
+    const asides = [...(await journal.readAsides({ session })).entries()].toSorted(([left], [right]) => left - right);
+    const sketches = asides.filter(([seq]) => seq === 7 || seq === 9).map(([, bytes]) => fromBinary(RequestSketchSchema, bytes));
+    expect(sketches.map(({ added }) => added.map(({ source }) => source.case))).toEqual([["seq", "results"], ["message"]]);
+    const rebuilt = await rebuiltCalls(host, session);
+    expect(rebuilt.map((call) => call?.whole)).toEqual([true, true]);
+    const [tool] = rebuilt[0]!.request.messages.slice(-1);
+    expect(tool?.parts.map(({ part }) => (part.case === "toolResult" ? [part.value.id, part.value.output] : []))).toEqual([
+      ["c1", { seen: "c1" }],
+      ["c2", { seen: "c2" }],
+    ]);
   });
 
   it("says so when a harness changed an object after it was given it", async () => {

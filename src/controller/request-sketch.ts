@@ -6,115 +6,72 @@
  * Invariants:
  * - A sketch is outside the chain and can be wrong (a harness may change an object that it was given); the recorded input hash
  *   tells whether the request that is rebuilt from it is the one that was sent.
- * - It costs what is new: a request that continues the one before it names that one and the messages after it.
+ * - It costs what is new: a request that continues the one before it names that one and the messages after it (`last-requests.ts`).
  */
 
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { seqOf } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
-import { decodeLogRecord, inputHash } from "../canon/index.ts";
-import { MessageSchema, ToolDefinitionSchema, type ModelCall } from "../gen/agentsessions/v1/common_pb.ts";
-import { RequestSketchSchema, SketchedMessageSchema, type RequestSketch, type SketchedMessage } from "../gen/holdfast/v1/beside_pb.ts";
+import { inputHash } from "../canon/index.ts";
+import { MessageSchema, PartSchema, type ModelCall } from "../gen/agentsessions/v1/common_pb.ts";
+import {
+  RecordedResultsSchema,
+  RequestSketchSchema,
+  SketchedMessageSchema,
+  type RequestSketch,
+  type SketchedMessage,
+} from "../gen/holdfast/v1/beside_pb.ts";
 import type { JournalStore } from "../journal/index.ts";
-import type { Message, ModelRequest, ToolDefinition } from "../spi/index.ts";
+import type { Message, ModelRequest, ToolResult } from "../spi/index.ts";
+import { eventAt } from "./host-tools.ts";
 
-/** Which record a message object came from; it lives as long as the object does. */
+/** Which record the object of a message or of a result came from; it lives as long as the object does. */
 export class MessageOrigins {
-  readonly #origins = new WeakMap<Message, { readonly session: SessionUid; readonly seq: Seq }>();
+  readonly #origins = new WeakMap<Message | ToolResult, { readonly session: SessionUid; readonly seq: Seq }>();
 
-  note(message: Message, session: SessionUid, seq: Seq): void {
-    this.#origins.set(message, { session, seq });
+  note(recorded: Message | ToolResult, session: SessionUid, seq: Seq): void {
+    this.#origins.set(recorded, { session, seq });
   }
 
-  /** The seq of the record of `session` that has this message; undefined when it is not known. */
-  seqOf(message: Message, session: SessionUid): Seq | undefined {
-    const origin = this.#origins.get(message);
+  /** Where in the journal of `session` a message is; undefined when it is not known. */
+  sourceOf(message: Message, session: SessionUid): RecordedSource | undefined {
+    const seq = this.#seqOf(message, session);
+    if (seq !== undefined) return { kind: "message", seq };
+    if (message.role !== "tool" || message.parts.length === 0) return undefined;
+    const seqs: Seq[] = [];
+    for (const { part } of message.parts) {
+      const resultSeq = part.case === "toolResult" ? this.#seqOf(part.value, session) : undefined;
+      if (resultSeq === undefined) return undefined;
+      seqs.push(resultSeq);
+    }
+    return { kind: "results", seqs };
+  }
+
+  #seqOf(recorded: Message | ToolResult, session: SessionUid): Seq | undefined {
+    const origin = this.#origins.get(recorded);
     return origin?.session === session ? origin.seq : undefined;
   }
 }
 
-/** The last request of a session, in keys. */
-interface LastRequest {
-  readonly seq: Seq;
-  readonly messageKeys: readonly string[];
-  readonly toolsKey: string;
-}
+/** Where the content of a message is recorded. */
+export type RecordedSource =
+  | { readonly kind: "message"; readonly seq: Seq }
+  /** A message of role `tool`, of the results at these seqs. */
+  | { readonly kind: "results"; readonly seqs: readonly Seq[] };
 
-/** Sketches requests; remembers the last one of each session, within bounds. */
-export class RequestSketcher {
-  readonly #origins: MessageOrigins;
-  readonly #digest: Digest;
-  readonly #keysMax: number;
-  readonly #last = new Map<SessionUid, LastRequest>();
-  #keys = 0;
-
-  constructor(options: { readonly origins: MessageOrigins; readonly digest: Digest; readonly keysMax: number }) {
-    this.#origins = options.origins;
-    this.#digest = options.digest;
-    this.#keysMax = options.keysMax;
-  }
-
-  /** The sketch of a request whose MODEL_CALL will have `seq`. */
-  sketch(session: SessionUid, seq: Seq, request: ModelRequest): Uint8Array {
-    const last = this.#last.get(session);
-    // One that was remembered for a commit that failed is not on record.
-    const base = last !== undefined && last.seq < seq ? last : undefined;
-    const messageKeys = request.messages.map((message) => this.#keyOf(message, session));
-    const toolsKey = this.#toolsKey(request.tools ?? []);
-    const kept = base === undefined ? 0 : commonLength(base.messageKeys, messageKeys);
-    const toolsKept = base !== undefined && base.toolsKey === toolsKey;
-    const sketch = create(RequestSketchSchema, {
-      baseSeq: BigInt(kept > 0 || (toolsKept && toolsKey !== "") ? (base?.seq ?? 0) : 0),
-      keptMessages: kept,
-      added: request.messages.slice(kept).map((message) => this.#sketched(message, session)),
-    });
-    if (toolsKept) sketch.toolsKept = toolsKey !== "";
-    else sketch.tools = [...(request.tools ?? [])];
-    if (request.toolChoice !== undefined) sketch.toolChoice = request.toolChoice;
-    this.#remember(session, { seq, messageKeys, toolsKey });
-    return toBinary(RequestSketchSchema, sketch);
-  }
-
-  #sketched(message: Message, session: SessionUid): SketchedMessage {
-    const seq = this.#origins.seqOf(message, session);
-    return create(SketchedMessageSchema, {
-      source: seq === undefined ? { case: "message", value: message } : { case: "seq", value: BigInt(seq) },
-    });
-  }
-
-  #keyOf(message: Message, session: SessionUid): string {
-    const seq = this.#origins.seqOf(message, session);
-    return seq === undefined ? this.#digest.sha256Hex(toBinary(MessageSchema, message)) : `${seq}`;
-  }
-
-  #toolsKey(tools: readonly ToolDefinition[]): string {
-    if (tools.length === 0) return "";
-    return this.#digest.sha256Hex(tools.map((tool) => this.#digest.sha256Hex(toBinary(ToolDefinitionSchema, tool))).join());
-  }
-
-  #remember(session: SessionUid, last: LastRequest): void {
-    this.#forget(session);
-    this.#last.set(session, last);
-    this.#keys += 1 + last.messageKeys.length;
-    for (const oldest of this.#last.keys()) {
-      if (this.#keys <= this.#keysMax) return;
-      this.#forget(oldest);
+/** A message as a sketch has it: in full only where no record has it. */
+export function sketched(message: Message, source: RecordedSource | undefined): SketchedMessage {
+  switch (source?.kind) {
+    case "message":
+      return create(SketchedMessageSchema, { source: { case: "seq", value: BigInt(source.seq) } });
+    case "results": {
+      const value = create(RecordedResultsSchema, { seqs: source.seqs.map(BigInt) });
+      return create(SketchedMessageSchema, { source: { case: "results", value } });
     }
+    case undefined:
+      return create(SketchedMessageSchema, { source: { case: "message", value: message } });
   }
-
-  #forget(session: SessionUid): void {
-    const last = this.#last.get(session);
-    if (last === undefined) return;
-    this.#keys -= 1 + last.messageKeys.length;
-    this.#last.delete(session);
-  }
-}
-
-function commonLength(left: readonly string[], right: readonly string[]): number {
-  let length = 0;
-  while (length < left.length && length < right.length && left[length] === right[length]) length += 1;
-  return length;
 }
 
 /** A request that was rebuilt from what is kept of it. */
@@ -169,22 +126,42 @@ function sketchedMessages(chain: readonly RequestSketch[]): readonly SketchedMes
   return messages;
 }
 
-async function resolve(journal: JournalStore, session: SessionUid, sketched: readonly SketchedMessage[]): Promise<Message[] | undefined> {
+async function resolve(journal: JournalStore, session: SessionUid, sources: readonly SketchedMessage[]): Promise<Message[] | undefined> {
   const messages: Message[] = [];
-  for (const { source } of sketched) {
-    const message = source.case === "seq" ? await recordedMessage(journal, session, seqOf(source.value)) : source.value;
+  for (const { source } of sources) {
+    const message = await resolveOne(journal, session, source);
     if (message === undefined) return undefined;
     messages.push(message);
   }
   return messages;
 }
 
-async function recordedMessage(journal: JournalStore, session: SessionUid, seq: Seq): Promise<Message | undefined> {
-  for await (const page of journal.read({ session, fromSeq: seq, toSeq: seq })) {
-    for (const record of page) {
-      const body = decodeLogRecord(record.bytes).event?.body;
-      if (body?.case === "message") return body.value;
+async function resolveOne(journal: JournalStore, session: SessionUid, source: SketchedMessage["source"]): Promise<Message | undefined> {
+  switch (source.case) {
+    case "message":
+      return source.value;
+    case "seq": {
+      const body = (await eventAt(journal, session, seqOf(source.value)))?.body;
+      return body?.case === "message" ? body.value : undefined;
     }
+    case "results":
+      return recordedResults(
+        journal,
+        session,
+        source.value.seqs.map((seq) => seqOf(seq)),
+      );
+    // A later version may know more sources.
+    case undefined:
+      return undefined;
   }
-  return undefined;
+}
+
+async function recordedResults(journal: JournalStore, session: SessionUid, seqs: readonly Seq[]): Promise<Message | undefined> {
+  const message = create(MessageSchema, { role: "tool" });
+  for (const seq of seqs) {
+    const body = (await eventAt(journal, session, seq))?.body;
+    if (body?.case !== "result") return undefined;
+    message.parts.push(create(PartSchema, { part: { case: "toolResult", value: body.value } }));
+  }
+  return message;
 }

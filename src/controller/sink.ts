@@ -52,11 +52,12 @@ import {
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
+import type { LastRequests } from "./last-requests.ts";
 import type { PartialPiece, Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
-import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import type { MessageOrigins } from "./request-sketch.ts";
 import { tokensOf, type Spending } from "./spent.ts";
 import type { Tape } from "./tape.ts";
 import { ToolCalls } from "./tool-calls.ts";
@@ -93,7 +94,7 @@ export interface SinkContext {
   /** The largest TOOL_RESULT that is recorded of a tool, in bytes. */
   readonly resultBytesMax: number;
   /** Absent in a replay, which records nothing. */
-  readonly sketcher: RequestSketcher | undefined;
+  readonly requests: LastRequests | undefined;
   readonly origins: MessageOrigins;
   readonly deltas: DeltaHub;
   readonly partials: Partials;
@@ -231,15 +232,15 @@ export class TurnSink implements EventSink {
   }
 
   async #model(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
-    const { ports, tape, journal, sketcher } = this.#context;
+    const { ports, tape, journal, requests } = this.#context;
     // Nothing may come between a MODEL_CALL and its OUTPUT.
     if (this.#tools.isBusy) await this.#tools.settled();
     this.#enter(options);
     if (request.model === "") throw invalidArgument("model", "must name a model");
-    const hash = inputHash(request, ports.digest);
+    const hash = requests?.inputHash(journal.session, request) ?? inputHash(request, ports.digest);
     const recorded = tape.model({ kind: "model", request, inputHash: hash });
     if (recorded?.result !== undefined) {
-      sketcher?.sketch(journal.session, recorded.seq, request);
+      requests?.sketch(journal.session, recorded.seq, request);
       return this.#serve(recorded.result);
     }
     if (recorded === undefined) await this.#intend(request, hash);
@@ -262,10 +263,10 @@ export class TurnSink implements EventSink {
   }
 
   async #intend(request: ModelRequest, hash: string): Promise<void> {
-    const { journal, gate, principal, admit, sketcher } = this.#context;
+    const { journal, gate, principal, admit, requests } = this.#context;
     admit(2, {});
     const call = { request, inputHash: hash, id: this.#newCallId() };
-    const aside = sketcher?.sketch(journal.session, nextSeqOf(journal), request);
+    const aside = requests?.sketch(journal.session, nextSeqOf(journal), request);
     this.#unanswered = true;
     await journal.commit([{ ...modelCallEvent(this.#stamp, call, principal), aside }]);
     gate.pass();

@@ -11,12 +11,12 @@
  *   harness left, are committed and parked with it: over a wire they come one by one, and are one step all the same.
  */
 
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { InvariantError } from "../base/assert.ts";
 import { invalidArgument } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
 import { normaliseToolCall } from "../canon/index.ts";
-import { ApprovalRefSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { ApprovalRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ReceiptState } from "../journal/index.ts";
 import {
   ApprovalParkedError,
@@ -37,7 +37,7 @@ import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
-import { isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
+import { givenResult, isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
 import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
@@ -334,7 +334,7 @@ export class ToolCalls {
     this.#context.tape.pass();
     this.#context.gate.pass();
     tellDecision(begun);
-    return clone(ToolResultSchema, value);
+    return givenResult(begun, { seq, value }, this.#context);
   }
 
   #park(call: ToolCall, reject: (error: unknown) => void): void {
@@ -371,7 +371,8 @@ export class ToolCalls {
    * Records a result before the harness gets it, or at the same time where it can act through the host only. Results are handed out in the
    * order in which they are recorded, whatever their commits take.
    */
-  async #record({ call, ask }: Begun, result: ToolResult, state: ReceiptState | undefined): Promise<void> {
+  async #record(begun: Begun, result: ToolResult, state: ReceiptState | undefined): Promise<void> {
+    const { call, ask } = begun;
     const { gate, journal, earlyServing, principal } = this.#context;
     gate.pass();
     const page = new AppendPage(journal.issuedSeq);
@@ -384,7 +385,7 @@ export class ToolCalls {
       if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
       else await journal.commit(page.events, { receipts: page.receipts });
       await place.turn;
-      ask.settled.resolve(clone(ToolResultSchema, result));
+      ask.settled.resolve(givenResult(begun, { seq: resultSeq, value: result }, this.#context));
     } finally {
       place.pass();
     }

@@ -1,9 +1,12 @@
 /** The calls of a group: how they are asked, and what is to become of each. */
 
+import { clone } from "@bufbuild/protobuf";
 import type { Seq } from "../base/ids.ts";
+import { ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ApprovalResult, ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
 import type { DecideStep } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
+import type { SinkContext } from "./sink.ts";
 import type { ToolStep } from "./tool-step.ts";
 
 /** A call as a harness asks for it. */
@@ -55,6 +58,17 @@ export function isServed(step: BegunStep, { approval }: RecordedToolCall): boole
 /** Whether something is to be written for a call, or to be run. */
 export function isActing({ step }: Begun): boolean {
   return step.kind !== "serve" && step.kind !== "wait";
+}
+
+/** A result as the harness gets it: its own, to change as it likes. Where it came from is known, unless it was recorded with intents. */
+export function givenResult(
+  { step }: Begun,
+  { seq, value }: NonNullable<RecordedToolCall["result"]>,
+  { origins, journal }: Pick<SinkContext, "origins" | "journal">,
+): ToolResult {
+  const given = clone(ToolResultSchema, value);
+  if (step.kind !== "answer") origins.note(given, journal.session, seq);
+  return given;
 }
 
 /** Tells the harness what was decided, before it gets the result. */

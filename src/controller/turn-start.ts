@@ -18,10 +18,11 @@ import type { Meter } from "./budgets.ts";
 import type { DeltaHub } from "./deltas.ts";
 import { executionStartEvent, inputEvent, type EventStamp } from "./events.ts";
 import type { HistoryCache } from "./history.ts";
+import type { LastRequests } from "./last-requests.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
-import type { MessageOrigins, RequestSketcher } from "./request-sketch.ts";
+import type { MessageOrigins } from "./request-sketch.ts";
 import type { Tape } from "./tape.ts";
 import type { TurnPosition } from "./turn-journal.ts";
 
@@ -33,7 +34,7 @@ export interface TurnContext {
   readonly partials: Partials;
   readonly history: HistoryCache;
   readonly origins: MessageOrigins;
-  readonly sketcher: RequestSketcher;
+  readonly requests: LastRequests;
   readonly ports: Ports;
   readonly log: Log;
   readonly limits: ControllerLimits;

@@ -188,7 +188,7 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, partials, ports, origins, sketcher, limits, policies } = this.#context;
+    const { models, deltas, partials, ports, origins, requests, limits, policies } = this.#context;
     return new TurnSink({
       executor: this.#tools.executor,
       tools: this.#tools,
@@ -201,7 +201,7 @@ export class Turn implements RunningTurn {
       journal: this.#journal,
       gate: this.#gate,
       models,
-      sketcher,
+      requests,
       origins,
       deltas,
       partials,

@@ -70,6 +70,15 @@ describe("nodeDigest", () => {
   it("is SHA-256 in lowercase hex, a string being its UTF-8 bytes", () => {
     expect(nodeDigest.sha256Hex("")).toBe("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     expect(nodeDigest.sha256Hex("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    const running = nodeDigest.sha256();
+    running.update("a");
+    const copy = running.copy();
+    running.update("bc");
+    copy.update("é😀");
+    expect(running.hex()).toBe(nodeDigest.sha256Hex("abc"));
+    expect(copy.hex()).toBe(nodeDigest.sha256Hex("aé😀"));
+    copy.update("!");
+    expect(copy.hex()).toBe(nodeDigest.sha256Hex("aé😀!"));
     expect(nodeDigest.sha256Hex("é😀")).toBe(nodeDigest.sha256Hex(new TextEncoder().encode("é😀")));
   });
 });

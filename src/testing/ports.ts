@@ -1,10 +1,21 @@
 /** Ports for tests and simulation: time that moves when it is told to, randomness that repeats from a seed, real hashing. */
 
-import { hash } from "node:crypto";
-import type { Clock, Digest, Ports, Random, Timer } from "../base/index.ts";
+import { createHash, hash, type Hash } from "node:crypto";
+import type { Clock, Digest, Ports, Random, RunningHash, Timer } from "../base/index.ts";
 
 /** SHA-256 as Node has it. */
-export const testDigest: Digest = { sha256Hex: (data) => hash("sha256", data) };
+export const testDigest: Digest = {
+  sha256Hex: (data) => hash("sha256", data),
+  sha256: () => runningHash(createHash("sha256")),
+};
+
+function runningHash(under: Hash): RunningHash {
+  return {
+    update: (text) => void under.update(text),
+    copy: () => runningHash(under.copy()),
+    hex: () => under.copy().digest("hex"),
+  };
+}
 
 interface PendingTask {
   readonly dueMs: number;

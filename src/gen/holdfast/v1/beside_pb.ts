@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/beside.proto.
  */
 export const file_holdfast_v1_beside: GenFile = /*@__PURE__*/
-  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIv4CCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBARIZCgxpbnB1dF90b2tlbnMYCSABKANIBIgBARIaCg1vdXRwdXRfdG9rZW5zGAogASgDSAWIAQFCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tc0IUChJfY29zdF9uYW5vX2RvbGxhcnNCDwoNX2lucHV0X3Rva2Vuc0IQCg5fb3V0cHV0X3Rva2VucyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIlgKD1NrZXRjaGVkTWVzc2FnZRINCgNzZXEYASABKANIABIsCgdtZXNzYWdlGAIgASgLMhkuYWdlbnRzZXNzaW9ucy52MS5NZXNzYWdlSABCCAoGc291cmNlIlQKDE9mZmVyZWRUb29scxITCgtzYW1lX2FzX3NlcRgBIAEoAxIvCgV0b29scxgCIAMoCzIgLmFnZW50c2Vzc2lvbnMudjEuVG9vbERlZmluaXRpb24iZgoFU3BlbnQSDgoGdG9rZW5zGAEgASgDEhkKEWNvc3RfbmFub19kb2xsYXJzGAIgASgDEg0KBXR1cm5zGAMgASgDEhIKCnRvb2xfY2FsbHMYBCABKAMSDwoHd2FsbF9tcxgFIAEoA2IGcHJvdG8z", [file_agentsessions_v1_common]);
+  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIv4CCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBARIZCgxpbnB1dF90b2tlbnMYCSABKANIBIgBARIaCg1vdXRwdXRfdG9rZW5zGAogASgDSAWIAQFCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tc0IUChJfY29zdF9uYW5vX2RvbGxhcnNCDwoNX2lucHV0X3Rva2Vuc0IQCg5fb3V0cHV0X3Rva2VucyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIokBCg9Ta2V0Y2hlZE1lc3NhZ2USDQoDc2VxGAEgASgDSAASLAoHbWVzc2FnZRgCIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZUgAEi8KB3Jlc3VsdHMYAyABKAsyHC5ob2xkZmFzdC52MS5SZWNvcmRlZFJlc3VsdHNIAEIICgZzb3VyY2UiHwoPUmVjb3JkZWRSZXN1bHRzEgwKBHNlcXMYASADKAMiVAoMT2ZmZXJlZFRvb2xzEhMKC3NhbWVfYXNfc2VxGAEgASgDEi8KBXRvb2xzGAIgAygLMiAuYWdlbnRzZXNzaW9ucy52MS5Ub29sRGVmaW5pdGlvbiJmCgVTcGVudBIOCgZ0b2tlbnMYASABKAMSGQoRY29zdF9uYW5vX2RvbGxhcnMYAiABKAMSDQoFdHVybnMYAyABKAMSEgoKdG9vbF9jYWxscxgEIAEoAxIPCgd3YWxsX21zGAUgASgDYgZwcm90bzM", [file_agentsessions_v1_common]);
 
 /**
  * ModelFacts is what the contract's Usage has no field for. It is kept beside the OUTPUT of a model call.
@@ -184,6 +184,14 @@ export type SketchedMessage = Message<"holdfast.v1.SketchedMessage"> & {
      */
     value: Message$1;
     case: "message";
+  } | {
+    /**
+     * Results that are recorded: a message of the role tool.
+     *
+     * @generated from field: holdfast.v1.RecordedResults results = 3;
+     */
+    value: RecordedResults;
+    case: "results";
   } | { case: undefined; value?: undefined };
 };
 
@@ -193,6 +201,27 @@ export type SketchedMessage = Message<"holdfast.v1.SketchedMessage"> & {
  */
 export const SketchedMessageSchema: GenMessage<SketchedMessage> = /*@__PURE__*/
   messageDesc(file_holdfast_v1_beside, 2);
+
+/**
+ * RecordedResults are the results of one message, each in a record of its own.
+ *
+ * @generated from message holdfast.v1.RecordedResults
+ */
+export type RecordedResults = Message<"holdfast.v1.RecordedResults"> & {
+  /**
+   * The seqs of the records, in the message's order.
+   *
+   * @generated from field: repeated int64 seqs = 1;
+   */
+  seqs: bigint[];
+};
+
+/**
+ * Describes the message holdfast.v1.RecordedResults.
+ * Use `create(RecordedResultsSchema)` to create a new message.
+ */
+export const RecordedResultsSchema: GenMessage<RecordedResults> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_beside, 3);
 
 /**
  * OfferedTools is what a turn was offered of its host's tools, so that a replay is offered the same. It is kept beside the
@@ -221,7 +250,7 @@ export type OfferedTools = Message<"holdfast.v1.OfferedTools"> & {
  * Use `create(OfferedToolsSchema)` to create a new message.
  */
 export const OfferedToolsSchema: GenMessage<OfferedTools> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_beside, 3);
+  messageDesc(file_holdfast_v1_beside, 4);
 
 /**
  * Spent is what a session has spent itself up to a record, a parent's records apart. It is kept beside the END of a turn where the host
@@ -271,5 +300,5 @@ export type Spent = Message<"holdfast.v1.Spent"> & {
  * Use `create(SpentSchema)` to create a new message.
  */
 export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
-  messageDesc(file_holdfast_v1_beside, 4);
+  messageDesc(file_holdfast_v1_beside, 5);
 

@@ -1,0 +1,110 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { MessageSchema, type Message } from "../gen/agentsessions/v1/common_pb.ts";
+import { modelRequest } from "../testing/events.ts";
+import { testDigest as digest } from "../testing/ports.ts";
+import { inputHash, InputPrefix, type HashedRequest } from "./index.ts";
+
+const SIZE_MAX = 1_000_000;
+
+const said = (init: MessageInitShape<typeof MessageSchema>): Message => create(MessageSchema, init);
+const text = (words: string): Message => said({ role: "user", parts: [{ part: { case: "text", value: { text: words } } }] });
+const frozen = <Value>(value: Value): Value => {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  for (const inner of Object.values(value)) frozen(inner);
+  return Object.freeze(value);
+};
+const thinking = (...bytes: number[]): Message =>
+  frozen(
+    said({
+      role: "assistant",
+      parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueBytes", value: Uint8Array.from(bytes) } } } }],
+    }),
+  );
+
+/** The prefix of a request, grown as far as it goes. */
+const grown = (request: HashedRequest, sizeMax = SIZE_MAX): InputPrefix => {
+  const prefix = new InputPrefix(request.model, digest);
+  prefix.extend(request, sizeMax);
+  return prefix;
+};
+
+describe("the beginning of a request that was hashed before", () => {
+  it("leads to the input hash of every request that begins with it, whatever is frozen of it and wherever it ends", () => {
+    fc.assert(
+      fc.property(modelRequest(), fc.array(fc.boolean(), { maxLength: 8 }), fc.nat(8), (request, which, cut) => {
+        for (const [index, message] of request.messages.entries()) if (which[index] === true) frozen(message);
+        const prefix = grown({ ...request, messages: request.messages.slice(0, cut) });
+        expect(prefix.isBeginningOf(request)).toBe(true);
+        expect(prefix.inputHash(request)).toBe(inputHash(request, digest));
+        prefix.extend(request, SIZE_MAX);
+        expect(prefix.inputHash(request)).toBe(inputHash(request, digest));
+      }),
+      { seed: 7, numRuns: 3_000 },
+    );
+  });
+
+  it("ends where a message can still change", () => {
+    const messages = [frozen(text("a")), text("b"), frozen(text("c"))];
+    expect(grown({ model: "m", messages }).length).toBe(1);
+    const halfFrozen = Object.freeze(text("a"));
+    expect(grown({ model: "m", messages: [halfFrozen] }).length).toBe(0);
+  });
+
+  it("is not that of another model, of other objects, or of fewer", () => {
+    const messages = [frozen(text("a")), frozen(text("b"))];
+    const prefix = grown({ model: "m", messages });
+    expect(prefix.isBeginningOf({ model: "m", messages: [...messages, text("c")] })).toBe(true);
+    expect(prefix.isBeginningOf({ model: "n", messages })).toBe(false);
+    expect(prefix.isBeginningOf({ model: "m", messages: [messages[0]!, frozen(text("b"))] })).toBe(false);
+    expect(prefix.isBeginningOf({ model: "m", messages: messages.slice(0, 1) })).toBe(false);
+  });
+
+  it("notices bytes that were changed, which no freezing prevents", () => {
+    const messages = [thinking(1, 2, 3)];
+    const prefix = grown({ model: "m", messages });
+    expect(prefix.isBeginningOf({ model: "m", messages })).toBe(true);
+    const [part] = messages[0]!.parts;
+    if (part?.part.case !== "reasoning" || part.part.value.opaque.case !== "opaqueBytes") throw new Error("no bytes");
+    part.part.value.opaque.value[1] = 9;
+    expect(prefix.isBeginningOf({ model: "m", messages })).toBe(false);
+  });
+
+  it("grows no further than it may", () => {
+    const messages = [frozen(text("a")), frozen(text("b"))];
+    const size = grown({ model: "m", messages: messages.slice(0, 1) }).size;
+    expect(grown({ model: "m", messages }, size).length).toBe(1);
+    expect(grown({ model: "m", messages }, size - 1).length).toBe(0);
+    expect(grown({ model: "m", messages }, 2 * size).length).toBe(2);
+  });
+
+  it("refuses what the whole hash refuses, in the same words, and is as it was", () => {
+    const bad = frozen(text("\ud800"));
+    const request = { model: "m", messages: [frozen(text("a")), bad] };
+    const prefix = new InputPrefix("m", digest);
+    const words = (work: () => unknown): unknown => {
+      try {
+        return work();
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(words(() => prefix.extend(request, SIZE_MAX))).toBe(words(() => inputHash(request, digest)));
+    const sound = { ...request, messages: request.messages.slice(0, 1) };
+    expect(prefix.inputHash(sound)).toBe(inputHash(sound, digest));
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    const around = frozenCircle(circle);
+    expect(words(() => grown(around).inputHash(around))).toBe(words(() => inputHash(around, digest)));
+  });
+});
+
+/** A request with a message whose data holds itself. */
+function frozenCircle(circle: object): HashedRequest {
+  const message = said({ role: "user", parts: [{ part: { case: "data", value: {} } }] });
+  const [part] = message.parts;
+  if (part?.part.case === "data") Object.assign(part.part.value, { data: Object.freeze(circle) });
+  for (const inner of [part?.part.value, part?.part, part, message.parts]) Object.freeze(inner);
+  return { model: "m", messages: [Object.freeze(message)] };
+}

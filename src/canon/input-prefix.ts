@@ -1,0 +1,108 @@
+/**
+ * The input hash of requests that continue one another: messages that a request begins with as an earlier one did are not hashed again.
+ *
+ * Invariants:
+ * - The hash is the one that `inputHash` makes, and what it refuses is refused in the same words. What is remembered changes the time alone.
+ * - A message counts as the one that was hashed only if it is the same object and cannot have changed: it is frozen with all that is in it,
+ *   but for bytes, which cannot be frozen and are compared.
+ */
+
+import type { Digest, RunningHash } from "../base/ports.ts";
+import type { Message } from "../gen/agentsessions/v1/common_pb.ts";
+import { headJson, inputHash, messageAtJson, tailJson, type HashedRequest } from "./input-hash.ts";
+import { MESSAGE_DEPTH_MAX } from "./path.ts";
+
+/** Bytes of a message, as they were when it was hashed. */
+interface KnownBytes {
+  readonly bytes: Uint8Array;
+  readonly copy: Uint8Array;
+}
+
+/** The beginning of requests to one model: messages that cannot change. It grows. */
+export class InputPrefix {
+  readonly #model: string;
+  readonly #digest: Digest;
+  readonly #messages: Message[] = [];
+  readonly #bytes: KnownBytes[] = [];
+  /** Of the text up to the last of its messages. */
+  #hash: RunningHash | undefined;
+  #size = 0;
+
+  constructor(model: string, digest: Digest) {
+    this.#model = model;
+    this.#digest = digest;
+  }
+
+  /** How many messages it has. */
+  get length(): number {
+    return this.#messages.length;
+  }
+
+  /** What it keeps in memory, about: the characters of its messages' text, and their bytes. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether the request begins with all of it. */
+  isBeginningOf({ model, messages }: HashedRequest): boolean {
+    const known = this.#messages;
+    if (model !== this.#model || messages.length < known.length) return false;
+    for (let index = 0; index < known.length; index++) if (known[index] !== messages[index]) return false;
+    return this.#bytes.every(({ bytes, copy }) => isSame(bytes, copy));
+  }
+
+  /** Takes in the messages behind it that cannot change, up to the first one that can; no further than to `sizeMax`. */
+  extend({ messages }: HashedRequest, sizeMax: number): void {
+    for (let index = this.#messages.length; index < messages.length; index++) {
+      const message = messages[index]!;
+      const found: Uint8Array[] = [];
+      if (!isFrozen(message, found, 0)) return;
+      this.#hash ??= this.#begun();
+      const text = messageAtJson(message, index);
+      const size = found.reduce((sum, bytes) => sum + bytes.length, text.length);
+      if (this.#size + size > sizeMax) return;
+      this.#hash.update(text);
+      this.#messages.push(message);
+      for (const bytes of found) this.#bytes.push({ bytes, copy: bytes.slice() });
+      this.#size += size;
+    }
+  }
+
+  /** The input hash of a request that begins with it. */
+  inputHash(request: HashedRequest): string {
+    if (this.#hash === undefined || this.#messages.length === 0) return inputHash(request, this.#digest);
+    const { messages } = request;
+    let text = "";
+    for (let index = this.#messages.length; index < messages.length; index++) text += messageAtJson(messages[index]!, index);
+    const hash = this.#hash.copy();
+    hash.update(`${text}]${tailJson(request)}`);
+    return hash.hex();
+  }
+
+  #begun(): RunningHash {
+    const hash = this.#digest.sha256();
+    hash.update(headJson(this.#model));
+    return hash;
+  }
+}
+
+/** What is nested deeper than that is refused anyway. */
+const DEPTH_MAX = 10 * MESSAGE_DEPTH_MAX;
+
+/** Whether a value cannot change but for the bytes in it, which go into `found`. */
+function isFrozen(value: unknown, found: Uint8Array[], depth: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  if (value instanceof Uint8Array) {
+    found.push(value);
+    return true;
+  }
+  if (depth > DEPTH_MAX || !Object.isFrozen(value)) return false;
+  for (const inner of Object.values(value)) if (!isFrozen(inner, found, depth + 1)) return false;
+  return true;
+}
+
+function isSame(left: Uint8Array, right: Uint8Array): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
+  return true;
+}

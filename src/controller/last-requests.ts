@@ -1,0 +1,171 @@
+/**
+ * What each session asked a model last, within bounds: the next request of the session is hashed and sketched as what is new in it.
+ *
+ * Invariants:
+ * - The input hash is the one of `inputHash`, whatever is remembered (`canon/input-prefix.ts`).
+ * - A sketch names only a request whose MODEL_CALL comes before its own. One that was remembered for a commit that failed is not on record,
+ *   and its seq is taken by another.
+ */
+
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { Seq, SessionUid } from "../base/ids.ts";
+import type { Digest } from "../base/ports.ts";
+import { InputPrefix } from "../canon/index.ts";
+import { MessageSchema, ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { RequestSketchSchema } from "../gen/holdfast/v1/beside_pb.ts";
+import type { Message, ModelRequest, ToolDefinition } from "../spi/index.ts";
+import { sketched, type MessageOrigins } from "./request-sketch.ts";
+
+/** The beginning of a session's requests: messages that cannot change, and what tells them from others, one by one. */
+interface Beginning {
+  readonly prefix: InputPrefix;
+  readonly keys: string[];
+}
+
+/** The last request that was sketched, in keys. */
+interface LastRequest {
+  readonly seq: Seq;
+  /** The keys of what it began with; there may be more by now. */
+  readonly beginning: readonly string[];
+  readonly begun: number;
+  /** The keys of its further messages. */
+  readonly rest: readonly string[];
+  readonly toolsKey: string;
+}
+
+/** What is remembered of a session, and how much that is. */
+interface Remembered {
+  readonly beginning: Beginning | undefined;
+  readonly last: LastRequest | undefined;
+  readonly keys: number;
+  readonly bytes: number;
+}
+
+export interface LastRequestsOptions {
+  readonly origins: MessageOrigins;
+  readonly digest: Digest;
+  /** Messages of all sessions that are remembered. */
+  readonly keysMax: number;
+  /** Characters and bytes of the messages that are not hashed again, of all sessions. */
+  readonly bytesMax: number;
+}
+
+/** The last requests of the sessions that asked last. */
+export class LastRequests {
+  readonly #options: LastRequestsOptions;
+  readonly #toolKeys = new WeakMap<ToolDefinition, string>();
+  readonly #sessions = new Map<SessionUid, Remembered>();
+  #keys = 0;
+  #bytes = 0;
+
+  constructor(options: LastRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** The input hash of a request that a session is about to make. Throws INVALID_ARGUMENT as `inputHash` does. */
+  inputHash(session: SessionUid, request: ModelRequest): string {
+    return this.#beginningOf(session, request).prefix.inputHash(request);
+  }
+
+  /** The sketch of a request whose MODEL_CALL will have `seq`. */
+  sketch(session: SessionUid, seq: Seq, request: ModelRequest): Uint8Array {
+    const { messages, tools = [], toolChoice } = request;
+    const { keys } = this.#beginningOf(session, request);
+    const rest = messages.slice(keys.length).map((message) => this.#keyOf(message, session));
+    const next: LastRequest = { seq, beginning: keys, begun: keys.length, rest, toolsKey: this.#toolsKey(tools) };
+    const last = this.#sessions.get(session)?.last;
+    const base = last !== undefined && last.seq < seq ? last : undefined;
+    const kept = base === undefined ? 0 : commonLength(base, next);
+    const toolsKept = base !== undefined && base.toolsKey === next.toolsKey;
+    const sketch = create(RequestSketchSchema, {
+      baseSeq: BigInt(kept > 0 || (toolsKept && next.toolsKey !== "") ? (base?.seq ?? 0) : 0),
+      keptMessages: kept,
+      added: messages.slice(kept).map((message) => sketched(message, this.#options.origins.sourceOf(message, session))),
+    });
+    if (toolsKept) sketch.toolsKept = next.toolsKey !== "";
+    else sketch.tools = [...tools];
+    if (toolChoice !== undefined) sketch.toolChoice = toolChoice;
+    this.#keep(session, this.#sessions.get(session)?.beginning, next);
+    return toBinary(RequestSketchSchema, sketch);
+  }
+
+  /** What the request begins with that cannot change: what is known of the session's last one and more, where it goes on from that. */
+  #beginningOf(session: SessionUid, request: ModelRequest): Beginning {
+    const { digest, bytesMax } = this.#options;
+    const remembered = this.#sessions.get(session);
+    const known = remembered?.beginning;
+    const isContinued = known !== undefined && known.prefix.isBeginningOf(request);
+    const beginning = isContinued ? known : { prefix: new InputPrefix(request.model, digest), keys: [] };
+    const { prefix, keys } = beginning;
+    prefix.extend(request, bytesMax);
+    if (keys.length === prefix.length) return beginning;
+    while (keys.length < prefix.length) keys.push(this.#keyOf(request.messages[keys.length]!, session));
+    this.#keep(session, beginning, remembered?.last);
+    return beginning;
+  }
+
+  #keyOf(message: Message, session: SessionUid): string {
+    const { origins, digest } = this.#options;
+    const source = origins.sourceOf(message, session);
+    switch (source?.kind) {
+      case "message":
+        return `${source.seq}`;
+      case "results":
+        return `results ${source.seqs.join()}`;
+      case undefined:
+        return digest.sha256Hex(toBinary(MessageSchema, message));
+    }
+  }
+
+  #toolsKey(tools: readonly ToolDefinition[]): string {
+    if (tools.length === 0) return "";
+    return this.#options.digest.sha256Hex(tools.map((tool) => this.#toolKey(tool)).join());
+  }
+
+  /** Definitions are not to be changed; a sketch that was made of one that was is told by its hash. */
+  #toolKey(tool: ToolDefinition): string {
+    const known = this.#toolKeys.get(tool);
+    if (known !== undefined) return known;
+    const key = this.#options.digest.sha256Hex(toBinary(ToolDefinitionSchema, tool));
+    this.#toolKeys.set(tool, key);
+    return key;
+  }
+
+  #keep(session: SessionUid, beginning: Beginning | undefined, last: LastRequest | undefined): void {
+    this.#forget(session);
+    const keys = 1 + (beginning?.keys.length ?? 0) + (last?.rest.length ?? 0);
+    const bytes = beginning?.prefix.size ?? 0;
+    this.#sessions.set(session, { beginning, last, keys, bytes });
+    this.#keys += keys;
+    this.#bytes += bytes;
+    const { keysMax, bytesMax } = this.#options;
+    for (const oldest of this.#sessions.keys()) {
+      if (this.#keys <= keysMax && this.#bytes <= bytesMax) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(session: SessionUid): void {
+    const known = this.#sessions.get(session);
+    if (known === undefined) return;
+    this.#keys -= known.keys;
+    this.#bytes -= known.bytes;
+    this.#sessions.delete(session);
+  }
+}
+
+/** With how many of the same messages two requests begin. */
+function commonLength(one: LastRequest, other: LastRequest): number {
+  const count = Math.min(countOf(one), countOf(other));
+  let length = one.beginning === other.beginning ? Math.min(one.begun, other.begun) : 0;
+  while (length < count && keyAt(one, length) === keyAt(other, length)) length += 1;
+  return length;
+}
+
+function countOf({ begun, rest }: LastRequest): number {
+  return begun + rest.length;
+}
+
+function keyAt({ beginning, begun, rest }: LastRequest, index: number): string | undefined {
+  return index < begun ? beginning[index] : rest[index - begun];
+}
