@@ -146,6 +146,21 @@ describe("an environment's definition", () => {
     expect(refusal(() => parse({ hosts: { a: { labels: labels(17) } } }))).toMatch(/hosts\.a\.labels: must have at most 16 labels$/);
   });
 
+  it.each([
+    ["description", 1_024, (text: string) => ({ description: text })],
+    ["reason", 256, (text: string) => ({ permissions: [{ tool: "a", policy: "allow", reason: text }] })],
+    ["harness", 256, (text: string) => ({ harness: text })],
+    ["model", 256, (text: string) => ({ model: text })],
+    ["pattern", 128, (text: string) => ({ tools: { physical: [text] } })],
+    ["observation's tool", 64, (text: string) => ({ observation: { tool: text } })],
+    ["tier", 128, (text: string) => ({ models: { [text]: "m" } })],
+    ["host's id", 128, (text: string) => ({ hosts: { [text]: {} } })],
+    ["label's value", 128, (text: string) => ({ hosts: { a: { labels: { k: text } } } })],
+  ])("has so many characters of a %s: %i", (_what, max, make) => {
+    expect(() => parse(make("x".repeat(max)))).not.toThrow();
+    expect(() => parse(make("x".repeat(max + 1)))).toThrow(HoldfastError);
+  });
+
   it("takes so many bytes", () => {
     const sized = (length: number) => ({ agent: { system_prompt: "x".repeat(length) } });
     const rest = JSON.stringify(parse(sized(0))).length;
