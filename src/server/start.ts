@@ -18,31 +18,19 @@ import {
   type Expirer,
   type Sweeper,
 } from "../controller/index.ts";
-import { createGrpcServer, type GrpcServer } from "../gateway/grpc/server.ts";
-import { createHttp1Server, type Http1Server } from "../gateway/http1.ts";
+import type { GrpcServer } from "../gateway/grpc/server.ts";
+import type { Http1Server } from "../gateway/http1.ts";
 import { GATEWAY_LIMITS, type GatewayLimits } from "../gateway/limits.ts";
 import { listen, type Listener } from "../gateway/listener.ts";
-import { createRestApp } from "../gateway/rest/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { ModelRoute } from "../models/index.ts";
-import { createJsonLog, cryptoRandom, nodeDigest, nodeSignatures, systemClock } from "../node/index.ts";
-import {
-  ALLOW_ALL,
-  ApprovalFeed,
-  createEnvironmentsService,
-  createHarnessHostService,
-  createJournalService,
-  createSessionsService,
-  createToolCallsService,
-  createTurnsService,
-  type RegistryLimits,
-  type ServiceLimits,
-  type TransferLimits,
-} from "../service/index.ts";
+import { createJsonLog, cryptoRandom, nodeDigest, systemClock } from "../node/index.ts";
+import { ALLOW_ALL, ApprovalFeed, type RegistryLimits, type ServiceLimits, type TransferLimits } from "../service/index.ts";
 import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } from "../spi/index.ts";
-import { authenticateBy, refuseOpenDoor } from "./access.ts";
+import { refuseOpenDoor } from "./access.ts";
 import { agentHarnesses } from "./agent-config.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
+import { frontDoors } from "./doors.ts";
 import { openHostEnvironments, type HostEnvironments } from "./environments.ts";
 import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
@@ -190,7 +178,7 @@ async function open(host: Host): Promise<RunningServer> {
   const { config, options, ports, log } = host;
   const limits = { ...GATEWAY_LIMITS, ...options.limits?.gateway };
   const health = new HostHealth(host.journal);
-  const { grpc, http1 } = doorsOf(host, health, limits);
+  const { grpc, http1 } = frontDoors(host, { health, limits });
   health.become("serving");
   const listener = await listen({
     ...config.listen,
@@ -243,76 +231,6 @@ async function operatorOf(host: Host, health: HostHealth, limits: GatewayLimits,
     await listener.close();
     throw error;
   }
-}
-
-/** The front doors over the same handlers. */
-function doorsOf(host: Host, health: HostHealth, limits: GatewayLimits): { readonly grpc: GrpcServer; readonly http1: Http1Server } {
-  const { config, options, ports, log, services, harnesses, controller } = host;
-  const authorizer = options.authorizer ?? ALLOW_ALL;
-  const sessions = createSessionsService({
-    journal: host.journal,
-    controller,
-    harnesses,
-    authorizer,
-    ports,
-    defaults: config.defaults,
-    limits: options.limits?.service,
-  });
-  const journal = createJournalService({
-    journal: host.journal,
-    controller,
-    harnesses,
-    authorizer,
-    ports,
-    tools: host.tools.executor,
-    signer: config.signer,
-    signatures: nodeSignatures,
-    transferLimits: options.limits?.transfer,
-    canMintTokens: services.tokens !== undefined,
-  });
-  const toolCalls = createToolCallsService({
-    journal: host.journal,
-    controller,
-    authorizer,
-    ports,
-    feed: host.feed,
-    limits: options.limits?.service,
-  });
-  const turns = createTurnsService({ journal: host.journal, controller, authorizer });
-  const environments = createEnvironmentsService({
-    ...host.environments,
-    authorizer,
-    digest: ports.digest,
-    limits: options.limits?.service,
-  });
-  const authenticate = authenticateBy(config.token, ports.digest);
-  const grpc = createGrpcServer({
-    sessions,
-    journal,
-    toolCalls,
-    turns,
-    environments,
-    harnessHost: createHarnessHostService(),
-    health,
-    authenticate,
-    authenticateHarness: services.authenticate,
-    log,
-    limits,
-  });
-  const rest = createRestApp({
-    sessions,
-    journal,
-    toolCalls,
-    turns,
-    environments,
-    health,
-    log,
-    authenticate,
-    loopbackOnly: config.token === undefined,
-    tokenKeys: services.tokens?.keys,
-    limits,
-  });
-  return { grpc, http1: createHttp1Server(rest, limits) };
 }
 
 interface OpenHost extends Host {
