@@ -87,6 +87,7 @@ describe("buf curl", () => {
         "holdfast.v1.Environments",
         "holdfast.v1.HarnessHost",
         "holdfast.v1.Journal",
+        "holdfast.v1.Tasks",
         "holdfast.v1.ToolCalls",
         "holdfast.v1.Turns",
       ]);
