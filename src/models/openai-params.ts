@@ -19,7 +19,11 @@ import {
 /** Which field of the request `max_tokens` becomes; see `OpenAiProviderOptions.maxTokensField`. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens";
 
-type Options = ChatCompletionCreateParamsStreaming;
+/** Whether reasoning that a server sent goes back to it. */
+export type ReasoningHistoryWord = "keep" | "drop";
+
+/** What the params say: fields of the request, and what is no field of its own. */
+type Options = ChatCompletionCreateParamsStreaming & { reasoningHistory: ReasoningHistoryWord };
 
 /** The params that the provider knows. Values outside the provider's documented ranges are refused before anything is sent. */
 export function openAiParams(maxTokensField: MaxTokensField): ParamTable<Options> {
@@ -34,6 +38,7 @@ export function openAiParams(maxTokensField: MaxTokensField): ParamTable<Options
     frequency_penalty: (value, field) => ({ frequency_penalty: readNumber(value, field, -2, 2) }),
     presence_penalty: (value, field) => ({ presence_penalty: readNumber(value, field, -2, 2) }),
     reasoning_effort: (value, field) => ({ reasoning_effort: readEffort(value, field) }),
+    reasoning_history: (value, field) => ({ reasoningHistory: readWord(value, field, ["keep", "drop"] as const) }),
     verbosity: (value, field) => ({ verbosity: readWord(value, field, ["low", "medium", "high"] as const) }),
     output_schema: (value, field) => ({
       response_format: {

@@ -5,7 +5,7 @@ import { textMessage, ToolChoiceMode, type ModelRequest } from "../spi/index.ts"
 import { refusalOf } from "../testing/model-rules.ts";
 import { openAiRequestBody } from "./openai-request.ts";
 
-const OPTIONS = { modelPrefix: "openai/", maxTokensField: "max_tokens", includeUsage: true } as const;
+const OPTIONS = { provider: "openai", modelPrefix: "openai/", maxTokensField: "max_tokens", includeUsage: true } as const;
 type Parts = NonNullable<Parameters<typeof create<typeof MessageSchema>>[1]>["parts"];
 const message = (role: string, parts: Parts): Message => create(MessageSchema, { role, parts: parts ?? [] });
 const bodyOf = (request: Partial<ModelRequest>) => {
@@ -144,7 +144,7 @@ describe("a chat completion request", () => {
     ]);
   });
 
-  it("leaves out reasoning, empty text, and messages of which nothing is left", () => {
+  it("leaves out another provider's reasoning, empty text, and messages of which nothing is left", () => {
     const reasoning = message("assistant", [
       { part: { case: "reasoning", value: { provider: "anthropic", opaque: { case: "opaqueBytes", value: bytes } } } },
       { part: { case: "text", value: { text: "" } } },

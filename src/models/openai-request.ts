@@ -2,7 +2,8 @@
  * A model request as the body of a chat completion. Pure.
  *
  * - A tool's results become one `tool` message each; their files follow in a user message, since `tool` messages hold text only.
- * - Reasoning is left out: this protocol has nothing to hand it back in.
+ * - Reasoning goes back to the model that made it, in the fields of its server in which it came (`chat-reasoning.ts`). Where one message has
+ *   `reasoning_content`, others with calls have it too, empty if need be: servers that ask for it ask for it on each.
  * - What a place cannot hold is said in words; see `content.ts`. A message of which nothing is left is not sent.
  */
 
@@ -10,12 +11,14 @@ import type {
   ChatCompletionAssistantMessageParam,
   ChatCompletionContentPart,
   ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageFunctionToolCall,
   ChatCompletionMessageParam,
   ChatCompletionTool,
   ChatCompletionToolChoiceOption,
 } from "openai/resources/chat/completions";
 import { invalidArgument } from "../base/errors.ts";
-import type { FilePart, Message, ModelRequest, Part, ToolDefinition } from "../spi/index.ts";
+import type { FilePart, Message, ModelRequest, Part, ToolCall, ToolDefinition } from "../spi/index.ts";
+import { keptReasoning, type CallReasoning, type MessageReasoning, type ReasoningFor } from "./chat-reasoning.ts";
 import {
   argsText,
   base64,
@@ -39,6 +42,8 @@ import { readParams } from "./params.ts";
 
 /** How a provider wants its requests. */
 export interface OpenAiRequestOptions {
+  /** The provider's name in reasoning parts. */
+  readonly provider: string;
   /** The routing prefix that is taken off the model's id; "" for none. */
   readonly modelPrefix: string;
   readonly maxTokensField: MaxTokensField;
@@ -49,9 +54,10 @@ export interface OpenAiRequestOptions {
 /** The body of a request. Throws INVALID_ARGUMENT naming the field that is wrong. */
 export function openAiRequestBody(request: ModelRequest, options: OpenAiRequestOptions): ChatCompletionCreateParamsStreaming {
   checkRequest(request);
-  const params = readParams(request.params, openAiParams(options.maxTokensField));
+  const { reasoningHistory = "keep", ...params } = readParams(request.params, openAiParams(options.maxTokensField));
+  const whom = reasoningHistory === "keep" ? { provider: options.provider, model: request.model } : undefined;
   const ids = new RequestCallIds(shortId);
-  const messages = request.messages.flatMap((message, index) => openAiMessages(message, index, ids));
+  const messages = withReasoningOnCalls(request.messages.flatMap((message, index) => openAiMessages(message, index, ids, whom)));
   if (messages.length === 0) throw invalidArgument("messages", "must have something to say; all of them are empty");
   const tools = request.tools ?? [];
   const choice = toolChoiceOf(toolSelection(request));
@@ -66,9 +72,14 @@ export function openAiRequestBody(request: ModelRequest, options: OpenAiRequestO
   };
 }
 
-function openAiMessages(message: Message, index: number, ids: RequestCallIds): ChatCompletionMessageParam[] {
+function openAiMessages(
+  message: Message,
+  index: number,
+  ids: RequestCallIds,
+  whom: ReasoningFor | undefined,
+): ChatCompletionMessageParam[] {
   const role = roleOf(message, index);
-  if (role === "assistant") return assistantMessages(message, ids);
+  if (role === "assistant") return assistantMessages(message, ids, whom);
   if (role === "system") return systemMessages(message);
   const results = message.parts.flatMap((part) => (part.part.case === "toolResult" ? [part.part.value] : []));
   const content = [
@@ -84,20 +95,37 @@ function systemMessages(message: Message): ChatCompletionMessageParam[] {
   return text === "" ? [] : [{ role: "system", content: text }];
 }
 
-function assistantMessages(message: Message, ids: RequestCallIds): ChatCompletionMessageParam[] {
-  const calls = message.parts.flatMap((part) => (part.part.case === "toolCall" ? [part.part.value] : []));
-  const text = wordsOf(message.parts.filter((part) => part.part.case !== "toolCall"));
-  if (calls.length === 0) return text === "" ? [] : [{ role: "assistant", content: text }];
-  const withCalls: ChatCompletionAssistantMessageParam = {
-    role: "assistant",
-    content: text === "" ? null : text,
-    tool_calls: calls.map((call) => ({
-      id: ids.call(call.id),
-      type: "function",
-      function: { name: calledTool(call.tool), arguments: argsText(call) },
-    })),
-  };
-  return [withCalls];
+/** A message of the assistant with what its server wants back. */
+type AssistantMessage = ChatCompletionAssistantMessageParam & Partial<MessageReasoning>;
+type AssistantCall = ChatCompletionMessageFunctionToolCall & Partial<CallReasoning>;
+
+function assistantMessages({ parts }: Message, ids: RequestCallIds, whom: ReasoningFor | undefined): ChatCompletionMessageParam[] {
+  const calls: AssistantCall[] = [];
+  let reasoning: MessageReasoning | undefined;
+  let ofNextCall: CallReasoning | undefined;
+  for (const part of parts) {
+    const kept = whom === undefined ? undefined : keptReasoning(part, whom);
+    if (kept !== undefined && "extra_content" in kept) ofNextCall = kept;
+    else reasoning ??= kept;
+    if (part.part.case !== "toolCall") continue;
+    calls.push({ ...callOf(part.part.value, ids), ...ofNextCall });
+    ofNextCall = undefined;
+  }
+  const text = wordsOf(parts.filter((part) => part.part.case !== "toolCall"));
+  if (calls.length === 0) return text === "" ? [] : [{ role: "assistant", content: text, ...reasoning } satisfies AssistantMessage];
+  return [{ role: "assistant", content: text === "" ? null : text, ...reasoning, tool_calls: calls } satisfies AssistantMessage];
+}
+
+function callOf(call: ToolCall, ids: RequestCallIds): ChatCompletionMessageFunctionToolCall {
+  return { id: ids.call(call.id), type: "function", function: { name: calledTool(call.tool), arguments: argsText(call) } };
+}
+
+/** What was left out of old messages, and what another model never had, is said to be empty. */
+function withReasoningOnCalls(messages: readonly ChatCompletionMessageParam[]): ChatCompletionMessageParam[] {
+  if (!messages.some((message) => "reasoning_content" in message)) return [...messages];
+  return messages.map((message) =>
+    "tool_calls" in message && !("reasoning_content" in message) ? { ...message, reasoning_content: "" } : message,
+  );
 }
 
 function wordsOf(parts: readonly Part[]): string {

@@ -113,6 +113,18 @@ describe("the Responses API", () => {
     expect(lastBody().input.map((item) => item["role"])).toEqual(["user", "user"]);
   });
 
+  it("leaves reasoning out with half of a surrogate pair in it, which would have every later request refused", async () => {
+    for (const field of ["encrypted_content", "x"]) {
+      const { response } = await answerWith(
+        ...responsesReasoning(0, { ...REASONING, [field]: "half: \ud83d" }),
+        ...responsesText(1, ["So."], { id: "msg_1" }),
+      );
+      await continuing(throughJournal(response.message));
+      expect(server.requests.at(-1)?.refusal).toBeUndefined();
+      expect(lastBody().input.map((item) => item["type"])).toEqual(["message", "message", "message"]);
+    }
+  });
+
   it("leaves another provider's reasoning out, and what goes with it stays", async () => {
     const theirs = create(MessageSchema, {
       role: "assistant",

@@ -39,7 +39,7 @@ describe("a stream of chat completion chunks", () => {
           provider: "openai",
           modelId: "gpt-x",
           ordinal: 0,
-          opaque: { case: undefined },
+          opaque: { case: "opaqueBytes", value: new TextEncoder().encode('{"reasoning_content":"let me see"}') },
           summary: [{ part: { value: { text: "let me see" } } }],
         },
       },

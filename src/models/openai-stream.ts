@@ -1,11 +1,12 @@
 /**
  * A stream of chat completion chunks as a completion. Pure: chunks in, our chunks and message out.
  *
- * Parts stand in the order in which they began. Reasoning that compatible servers send (`reasoning_content` or `reasoning`)
- * becomes a reasoning part without opaque bytes: this protocol has no way to hand it back. A refusal is text.
+ * Parts stand in the order in which they began. Reasoning that compatible servers send becomes a reasoning part whose opaque bytes are what
+ * goes back (`chat-reasoning.ts`). A refusal is text.
  */
 
 import type { ModelChunk, ModelFacts } from "../spi/index.ts";
+import { keepCallReasoning, ReasoningPieces } from "./chat-reasoning.ts";
 import type { Translation } from "./completion.ts";
 import { ProviderFaultError } from "./fault.ts";
 import { MessageAssembly, type AssemblyContext, type OpenCall, type OpenPart } from "./message-assembly.ts";
@@ -16,15 +17,13 @@ import { countAt, indexField, listField, objectField, stringField, wireObject, t
 export function translateOpenAi(context: AssemblyContext): Translation {
   const assembly = new MessageAssembly(context);
   const calls = new CallPieces(assembly);
+  const reasoning = new ReasoningPieces(assembly);
   let text: OpenPart | undefined;
-  let reasoning: OpenPart | undefined;
   let finishReason: string | undefined;
   let usage: unknown;
 
   const pushDelta = (delta: WireObject): readonly ModelChunk[] => {
-    const chunks: (ModelChunk | undefined)[] = [];
-    const thought = stringField(delta, "reasoning_content") ?? stringField(delta, "reasoning");
-    if (thought !== undefined && thought !== "") chunks.push((reasoning ??= assembly.openReasoning()).append(thought));
+    const chunks: (ModelChunk | undefined)[] = [reasoning.push(delta)];
     for (const words of [stringField(delta, "content"), stringField(delta, "refusal")]) {
       if (words !== undefined && words !== "") chunks.push((text ??= assembly.openText()).append(words));
     }
@@ -65,14 +64,15 @@ class CallPieces {
   push(piece: WireObject): void {
     const id = stringField(piece, "id") ?? "";
     const fn = objectField(piece, "function") ?? {};
-    const call = this.#callOf(indexField(piece, "index"), id);
+    const call = this.#callOf(indexField(piece, "index"), id, piece);
     call.append({ id, name: stringField(fn, "name"), args: stringField(fn, "arguments") });
   }
 
   // The index says which call a piece belongs to. Some servers leave it out or send 0 for all: there, another id is another call.
-  #callOf(index: number | undefined, id: string): OpenCall {
+  #callOf(index: number | undefined, id: string, piece: WireObject): OpenCall {
     const known = this.#calls.findLast((entry) => index === undefined || entry.index === index);
     if (known !== undefined && (id === "" || id === known.id)) return known.call;
+    keepCallReasoning(this.#assembly, piece);
     const call = this.#assembly.openCall();
     this.#calls.push({ index: index ?? this.#calls.length, id, call });
     return call;

@@ -34,8 +34,8 @@ export interface OpenAiProviderOptions extends RemoteProviderOptions {
   /** The name in logs, errors and reasoning parts. Default `openai`. */
   readonly name?: string | undefined;
   /**
-   * Which of the two APIs is spoken. Default `responses` at OpenAI's own address, since only it hands reasoning back, and `chat` at any
-   * other, which most servers know alone.
+   * Which of the two APIs is spoken. Default `responses` at OpenAI's own address, since only it hands OpenAI's reasoning back, and `chat` at
+   * any other, which most servers know alone.
    */
   readonly api?: OpenAiApi | undefined;
   /** The prefix of a model's id that is the host's routing and is not sent. Default `openai/`; "" for none. */
@@ -70,6 +70,7 @@ export function createOpenAiProvider(options: OpenAiProviderOptions): ModelProvi
   const api = options.api ?? (isOpenAiItself(baseUrl) ? "responses" : "chat");
   const modelPrefix = options.modelPrefix ?? "openai/";
   const requestOptions: OpenAiRequestOptions = {
+    provider: name,
     modelPrefix,
     maxTokensField: options.maxTokensField ?? (isOpenAiItself(baseUrl) ? "max_completion_tokens" : "max_tokens"),
     includeUsage: options.includeUsage ?? true,

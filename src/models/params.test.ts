@@ -58,6 +58,7 @@ describe("params of the OpenAI-compatible provider", () => {
     ["reasoning_effort", "enormous"],
     ["response_format", '{"type":"json_schema"}'],
     ["parallel_tool_calls", "yes"],
+    ["reasoning_history", "some"],
   ])("refuse %s = %j and name the param", (name, value) => {
     expect(thrown(() => openAi({ [name]: value }))).toEqual(refusal(`params.${name}`));
   });

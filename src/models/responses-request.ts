@@ -41,6 +41,7 @@ import {
 } from "./content.ts";
 import { readParams } from "./params.ts";
 import { RESPONSES_PARAMS } from "./responses-params.ts";
+import { isWellFormedJson } from "./well-formed.ts";
 
 /** How a provider wants its requests. */
 export interface ResponsesRequestOptions {
@@ -141,7 +142,7 @@ function isReasoningItem(
     item?.["type"] === "reasoning" &&
     typeof item["encrypted_content"] === "string" &&
     Array.isArray(item["summary"]) &&
-    JSON.stringify(item).isWellFormed()
+    isWellFormedJson(item)
   );
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { WellFormedText } from "./well-formed.ts";
+import { isWellFormedJson, WellFormedText } from "./well-formed.ts";
 
 /** Text of UTF-16 units in which surrogates are common, cut into deltas anywhere. */
 const unit = fc.oneof(
@@ -30,5 +30,18 @@ describe("text from deltas", () => {
     expect(text.push("b")).toBe("b");
     expect(text.push("\ud83d")).toBe("");
     expect(text.end()).toBe("\ufffd");
+  });
+});
+
+describe("a JSON value", () => {
+  it.each<[boolean, unknown]>([
+    [true, undefined],
+    [true, { a: ["\ud83d\ude00", { "\u00e9": null }], b: 1 }],
+    [true, "the escape \\ud83d in words"],
+    [false, "\ud83d"],
+    [false, { a: [{ b: "x\ude00" }] }],
+    [false, { "\ud83d": 1 }],
+  ])("is well-formed: %s", (expected, value) => {
+    expect(isWellFormedJson(value)).toBe(expected);
   });
 });

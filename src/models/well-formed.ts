@@ -35,3 +35,16 @@ export class WellFormedText {
     return text;
   }
 }
+
+/**
+ * Whether no text in a JSON value, and no key, has half of a surrogate pair alone. Of the value's JSON that cannot be told: there such a half stands as
+ * an escape.
+ */
+export function isWellFormedJson(value: unknown): boolean {
+  let isWellFormed = true;
+  JSON.stringify(value, (key, inner: unknown) => {
+    isWellFormed &&= key.isWellFormed() && (typeof inner !== "string" || inner.isWellFormed());
+    return inner;
+  });
+  return isWellFormed;
+}

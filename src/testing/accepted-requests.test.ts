@@ -129,7 +129,8 @@ function requestFrom(events: readonly Event[]): readonly Message[] {
 
 /** Each provider's body, with the options that want most of a history. */
 const BODIES: Readonly<Record<ModelProtocol, (request: ModelRequest) => object>> = {
-  openai: (request) => openAiRequestBody(request, { modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
+  openai: (request) =>
+    openAiRequestBody(request, { provider: "openai", modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
   responses: (request) => responsesRequestBody(request, { provider: "openai", modelPrefix: "" }),
   anthropic: (request) =>
     anthropicRequestBody({ ...request, params: { thinking_budget_tokens: "1024" } }, { modelPrefix: "", maxTokensDefault: 100 }),

@@ -24,7 +24,8 @@ import { decide, resumed } from "./tool-world.ts";
 import { TestTools } from "./tools.ts";
 
 const BODIES: Readonly<Record<ModelProtocol, (request: ModelRequest) => object>> = {
-  openai: (request) => openAiRequestBody(request, { modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
+  openai: (request) =>
+    openAiRequestBody(request, { provider: "openai", modelPrefix: "", maxTokensField: "max_tokens", includeUsage: true }),
   responses: (request) => responsesRequestBody(request, { provider: "openai", modelPrefix: "" }),
   anthropic: (request) =>
     anthropicRequestBody({ ...request, params: { thinking_budget_tokens: "1024" } }, { modelPrefix: "", maxTokensDefault: 100 }),

@@ -1,4 +1,7 @@
-/** What OpenAI and servers like it refuse with 400 in a request for a chat completion. */
+/**
+ * What OpenAI and servers like it refuse with 400 in a request for a chat completion. Some of these servers want their models' reasoning back on
+ * calls, and are known here by the names of the models.
+ */
 
 import { isFilled, isJson, isObject, type Json } from "./model-rules-json.ts";
 
@@ -21,12 +24,29 @@ export function chatRefusal(body: Json): string | undefined {
     if (awaited.length > 0) return `${at}: tool calls without a result: ${awaited.join(", ")}`;
     const fault = openAiMessageFault(message, at);
     if (fault !== undefined) return fault;
+    const missing = missingReasoning(String(body["model"]), message, isAfterLastWord(messages, index));
+    if (missing !== undefined) return `${at}: ${missing}`;
     if (Array.isArray(message["tool_calls"])) {
       awaited = message["tool_calls"].map((call) => String((call as Json)["id"]));
       if (new Set(awaited).size !== awaited.length) return `${at}.tool_calls: ids are not unique`;
     }
   }
   return awaited.length > 0 ? `messages: tool calls without a result: ${awaited.join(", ")}` : undefined;
+}
+
+/** DeepSeek wants `reasoning_content` on every message with calls; Gemini a signature on the first call of each step of the open turn. */
+function missingReasoning(model: string, message: Json, isOpen: boolean): string | undefined {
+  if (!Array.isArray(message["tool_calls"])) return undefined;
+  const [first] = message["tool_calls"] as readonly Json[];
+  if (/^deepseek\b/.test(model) && typeof message["reasoning_content"] !== "string") {
+    return "the reasoning_content of the thinking mode must be passed back";
+  }
+  if (/^gemini-3\b/.test(model) && isOpen && !isObject(first?.["extra_content"])) return "a function call is missing a thought_signature";
+  return undefined;
+}
+
+function isAfterLastWord(messages: readonly unknown[], index: number): boolean {
+  return index > messages.findLastIndex((message) => isObject(message) && message["role"] === "user");
 }
 
 function openAiMessageFault(message: Json, at: string): string | undefined {

@@ -69,6 +69,31 @@ describe("the rules for a chat completion request", () => {
   });
 });
 
+describe("the rules of chat servers that want reasoning back", () => {
+  const loop = (more: object, callMore: object = {}) => [
+    user,
+    { role: "assistant", content: null, ...more, tool_calls: [{ ...openAiCall("a"), ...callMore }] },
+    { role: "tool", tool_call_id: "a", content: "1" },
+  ];
+  const extra = { extra_content: { google: { thought_signature: "S" } } };
+
+  it.each<[string, string, readonly object[]]>([
+    ["a text", "deepseek-x", loop({ reasoning_content: "" })],
+    ["a signature", "gemini-3-x", loop({}, extra)],
+    ["none for a turn that is over", "gemini-3-x", [...loop({}), user]],
+    ["none for a model that has none", "llama", loop({})],
+  ])("accept %s", (_what, model, messages) => {
+    expect(refusalOf("openai", openAiBody({ model, messages }))).toBeUndefined();
+  });
+
+  it.each<[string, string, readonly object[]]>([
+    ["a call without the text", "deepseek-x", [...loop({}), user]],
+    ["a call without the signature", "gemini-3-x", loop({})],
+  ])("refuse %s", (_what, model, messages) => {
+    expect(refusalOf("openai", openAiBody({ model, messages }))).toMatch(/must be passed back|is missing/);
+  });
+});
+
 describe("the rules for an Anthropic request", () => {
   const go = { role: "user", content: [text("go")] };
 

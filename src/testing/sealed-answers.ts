@@ -7,7 +7,7 @@ import type { ModelProtocol } from "./model-rules.ts";
 import type { StreamStep } from "./model-server.ts";
 import { googleChunk, googleEnd, googleText } from "./model-streams-google.ts";
 import { responsesCall, responsesEnd, responsesReasoning, responsesStart, responsesText } from "./model-streams-responses.ts";
-import { anthropicBlock, anthropicEnd, anthropicStart, anthropicText } from "./model-streams.ts";
+import { anthropicBlock, anthropicEnd, anthropicStart, anthropicText, openAiChunk, openAiEnd, openAiText } from "./model-streams.ts";
 
 /** What the reasoning of one answer is made of. */
 export interface Awkward {
@@ -150,7 +150,66 @@ export const SEALED_WIRES: readonly SealedWire[] = [
     count: (json) =>
       blocksOf(json, "contents", "parts").filter(({ thoughtSignature: kept }) => kept !== undefined && kept !== STAND_IN).length,
   },
+  ...(["reasoning_content", "reasoning"] as const).map((field): SealedWire => ({
+    name: `compatible servers: ${field}`,
+    protocol: "openai",
+    model: field === "reasoning" ? "local-thinker" : "deepseek-x",
+    answer: (n, { thought }, calls) => {
+      // An answer without words to read has no reasoning at all here.
+      const text = thought === "" ? "hm" : thought;
+      return {
+        steps: chatSteps(n, calls, { deltas: pieces(text).map((piece) => ({ [field]: piece })) }),
+        kept: [`${JSON.stringify(field)}:${JSON.stringify(text)}`],
+      };
+    },
+    count: (json) => listOf(json, "messages").filter((message) => message[field] !== undefined && message[field] !== "").length,
+  })),
+  {
+    name: "compatible servers: reasoning_details, signed and encrypted",
+    protocol: "openai",
+    model: "routed/thinker",
+    answer: (n, { thought, seal }, calls) => {
+      const block = { type: "reasoning.text", format: "f-1", index: 0 };
+      const encrypted = { type: "reasoning.encrypted", data: seal, id: `call_${n}`, index: 1, "z.later": { b: [1.5, null], a: "\u2028" } };
+      const deltas = [
+        ...pieces(thought).map((text) => ({ reasoning: text, reasoning_details: [{ ...block, text }] })),
+        { reasoning_details: [{ ...block, ...(thought === "" ? { text: "" } : {}), signature: `${seal}"\\é` }] },
+        { reasoning_details: [encrypted] },
+      ];
+      const details = [{ ...block, text: thought, signature: `${seal}"\\é` }, encrypted];
+      return { steps: chatSteps(n, calls, { deltas }), kept: [`"reasoning_details":${JSON.stringify(details)}`] };
+    },
+    count: (json) => listOf(json, "messages").filter((message) => message["reasoning_details"] !== undefined).length,
+  },
+  {
+    name: "compatible servers: the extra content of a call",
+    protocol: "openai",
+    model: "gemini-3-x",
+    answer: (n, { seal }, calls) => {
+      const extra = { google: { thought_signature: seal, "z.later": [1.5, { é: null }] } };
+      return {
+        steps: chatSteps(n, calls, { call: { extra_content: extra } }),
+        kept: calls ? [`"extra_content":${JSON.stringify(extra)}`] : [],
+      };
+    },
+    count: (json) => blocksOf(json, "messages", "tool_calls").filter((call) => call["extra_content"] !== undefined).length,
+  },
 ];
+
+/** An answer of a chat server: what it adds to its deltas, then text, and a call with what it adds to that. */
+function chatSteps(
+  n: number,
+  calls: boolean,
+  more: { readonly deltas?: readonly object[]; readonly call?: object },
+): readonly StreamStep[] {
+  const call = { index: 0, id: `call_${n}`, type: "function", function: { name: "look", arguments: ARGS }, ...more.call };
+  return [
+    ...(more.deltas ?? []).map((delta) => openAiChunk(delta)),
+    ...openAiText(`answer ${n}.`),
+    ...(calls ? [openAiChunk({ tool_calls: [call] })] : []),
+    ...openAiEnd(calls ? "tool_calls" : "stop"),
+  ];
+}
 
 /** A text in pieces that end in awkward places: between the halves of a pair, too. */
 function pieces(text: string): readonly string[] {
