@@ -12,3 +12,4 @@ export { createChatHarness } from "./chat.ts";
 export { parseChatConfig, type ChatConfig } from "./chat-config.ts";
 export { Conversation, conversationOf } from "./conversation.ts";
 export { createEchoHarness } from "./echo.ts";
+export { createHistoryHarness } from "./history.ts";

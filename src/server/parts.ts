@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { invalidArgument, type Log, type Ports } from "../base/index.ts";
-import { createAgentHarness, createChatHarness, createEchoHarness } from "../harnesses/index.ts";
+import { createAgentHarness, createChatHarness, createEchoHarness, createHistoryHarness } from "../harnesses/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import {
   createAnthropicProvider,
@@ -29,7 +29,7 @@ export async function openJournal(config: ServerConfig, ports: Ports, log: Log):
 
 /** The harnesses that every server has. */
 export function builtInHarnesses(): Readonly<Record<string, Harness>> {
-  return { echo: createEchoHarness(), chat: createChatHarness(), agent: createAgentHarness() };
+  return { echo: createEchoHarness(), chat: createChatHarness(), agent: createAgentHarness(), history: createHistoryHarness() };
 }
 
 /**

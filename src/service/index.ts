@@ -1,12 +1,17 @@
 /** The services: the contract's calls as transport-free handlers over a journal and a controller. */
 
 export { ALLOW_ALL } from "./access.ts";
+export * from "./agent/index.ts";
 export type {
+  AgentResponse,
+  AgentService,
   CallContext,
   EnvironmentsService,
   HarnessHostService,
+  Incoming,
   JournalService,
   SessionsService,
+  StreamContext,
   StreamItem,
   ToolCallsService,
   TurnsService,

@@ -72,6 +72,7 @@ export function overLimit(field: string, message: string): HoldfastError {
 
 const UTF8 = new TextEncoder();
 
-function utf8Length(text: string): number {
+/** The bytes of a text in UTF-8. */
+export function utf8Length(text: string): number {
   return UTF8.encode(text).length;
 }

@@ -14,6 +14,7 @@ export * from "./identity.ts";
 export * from "./inbox.ts";
 export * from "./join-tools.ts";
 export * from "./model.ts";
+export * from "./notes.ts";
 export * from "./observation.ts";
 export * from "./outcome.ts";
 export * from "./registration.ts";

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file holdfast/v1/beside.proto.
  */
 export const file_holdfast_v1_beside: GenFile = /*@__PURE__*/
-  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIv4CCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBARIZCgxpbnB1dF90b2tlbnMYCSABKANIBIgBARIaCg1vdXRwdXRfdG9rZW5zGAogASgDSAWIAQFCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tc0IUChJfY29zdF9uYW5vX2RvbGxhcnNCDwoNX2lucHV0X3Rva2Vuc0IQCg5fb3V0cHV0X3Rva2VucyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIokBCg9Ta2V0Y2hlZE1lc3NhZ2USDQoDc2VxGAEgASgDSAASLAoHbWVzc2FnZRgCIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZUgAEi8KB3Jlc3VsdHMYAyABKAsyHC5ob2xkZmFzdC52MS5SZWNvcmRlZFJlc3VsdHNIAEIICgZzb3VyY2UiHwoPUmVjb3JkZWRSZXN1bHRzEgwKBHNlcXMYASADKAMiVAoMT2ZmZXJlZFRvb2xzEhMKC3NhbWVfYXNfc2VxGAEgASgDEi8KBXRvb2xzGAIgAygLMiAuYWdlbnRzZXNzaW9ucy52MS5Ub29sRGVmaW5pdGlvbiJmCgVTcGVudBIOCgZ0b2tlbnMYASABKAMSGQoRY29zdF9uYW5vX2RvbGxhcnMYAiABKAMSDQoFdHVybnMYAyABKAMSEgoKdG9vbF9jYWxscxgEIAEoAxIPCgd3YWxsX21zGAUgASgDYgZwcm90bzM", [file_agentsessions_v1_common]);
+  fileDesc("Chhob2xkZmFzdC92MS9iZXNpZGUucHJvdG8SC2hvbGRmYXN0LnYxIv4CCgpNb2RlbEZhY3RzEhMKC3N0b3BfcmVhc29uGAEgASgJEiAKE2NhY2hlZF9pbnB1dF90b2tlbnMYAiABKANIAIgBARIfChJjYWNoZV93cml0ZV90b2tlbnMYAyABKANIAYgBARIXCgpsYXRlbmN5X21zGAQgASgDSAKIAQESEAoIYXR0ZW1wdHMYBSABKAUSDQoFbW9kZWwYBiABKAkSEAoIcHJvdmlkZXIYByABKAkSHgoRY29zdF9uYW5vX2RvbGxhcnMYCCABKANIA4gBARIZCgxpbnB1dF90b2tlbnMYCSABKANIBIgBARIaCg1vdXRwdXRfdG9rZW5zGAogASgDSAWIAQFCFgoUX2NhY2hlZF9pbnB1dF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0INCgtfbGF0ZW5jeV9tc0IUChJfY29zdF9uYW5vX2RvbGxhcnNCDwoNX2lucHV0X3Rva2Vuc0IQCg5fb3V0cHV0X3Rva2VucyLdAQoNUmVxdWVzdFNrZXRjaBIQCghiYXNlX3NlcRgBIAEoAxIVCg1rZXB0X21lc3NhZ2VzGAIgASgFEisKBWFkZGVkGAMgAygLMhwuaG9sZGZhc3QudjEuU2tldGNoZWRNZXNzYWdlEhIKCnRvb2xzX2tlcHQYBCABKAgSLwoFdG9vbHMYBSADKAsyIC5hZ2VudHNlc3Npb25zLnYxLlRvb2xEZWZpbml0aW9uEjEKC3Rvb2xfY2hvaWNlGAYgASgLMhwuYWdlbnRzZXNzaW9ucy52MS5Ub29sQ2hvaWNlIokBCg9Ta2V0Y2hlZE1lc3NhZ2USDQoDc2VxGAEgASgDSAASLAoHbWVzc2FnZRgCIAEoCzIZLmFnZW50c2Vzc2lvbnMudjEuTWVzc2FnZUgAEi8KB3Jlc3VsdHMYAyABKAsyHC5ob2xkZmFzdC52MS5SZWNvcmRlZFJlc3VsdHNIAEIICgZzb3VyY2UiHwoPUmVjb3JkZWRSZXN1bHRzEgwKBHNlcXMYASADKAMiVAoMT2ZmZXJlZFRvb2xzEhMKC3NhbWVfYXNfc2VxGAEgASgDEi8KBXRvb2xzGAIgAygLMiAuYWdlbnRzZXNzaW9ucy52MS5Ub29sRGVmaW5pdGlvbiJmCgVTcGVudBIOCgZ0b2tlbnMYASABKAMSGQoRY29zdF9uYW5vX2RvbGxhcnMYAiABKAMSDQoFdHVybnMYAyABKAMSEgoKdG9vbF9jYWxscxgEIAEoAxIPCgd3YWxsX21zGAUgASgDIn4KD0NvbXBhY3Rpb25GYWN0cxINCgVsZXZlbBgBIAEoCRIXCg9tZXNzYWdlc19iZWZvcmUYAiABKAMSFgoObWVzc2FnZXNfYWZ0ZXIYAyABKAMSFQoNdG9rZW5zX2JlZm9yZRgEIAEoAxIUCgx0b2tlbnNfYWZ0ZXIYBSABKANiBnByb3RvMw", [file_agentsessions_v1_common]);
 
 /**
  * ModelFacts is what the contract's Usage has no field for. It is kept beside the OUTPUT of a model call.
@@ -301,4 +301,49 @@ export type Spent = Message<"holdfast.v1.Spent"> & {
  */
 export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
   messageDesc(file_holdfast_v1_beside, 5);
+
+/**
+ * CompactionFacts is how much smaller a conversation was made by a new baseline. It is kept beside the LIFECYCLE BASELINE.
+ *
+ * @generated from message holdfast.v1.CompactionFacts
+ */
+export type CompactionFacts = Message<"holdfast.v1.CompactionFacts"> & {
+  /**
+   * What was left out at last: tool_results, thinking, or summary where the beginning was replaced by one.
+   *
+   * @generated from field: string level = 1;
+   */
+  level: string;
+
+  /**
+   * Messages that a model is sent before it, and after.
+   *
+   * @generated from field: int64 messages_before = 2;
+   */
+  messagesBefore: bigint;
+
+  /**
+   * @generated from field: int64 messages_after = 3;
+   */
+  messagesAfter: bigint;
+
+  /**
+   * What they take by the agent's estimate, in tokens.
+   *
+   * @generated from field: int64 tokens_before = 4;
+   */
+  tokensBefore: bigint;
+
+  /**
+   * @generated from field: int64 tokens_after = 5;
+   */
+  tokensAfter: bigint;
+};
+
+/**
+ * Describes the message holdfast.v1.CompactionFacts.
+ * Use `create(CompactionFactsSchema)` to create a new message.
+ */
+export const CompactionFactsSchema: GenMessage<CompactionFacts> = /*@__PURE__*/
+  messageDesc(file_holdfast_v1_beside, 6);
 

@@ -1,0 +1,124 @@
+/**
+ * The responses of one stream on their way out.
+ *
+ * Invariants:
+ * - They leave in the order in which they were put in. Of updates of one kind that wait only the newest leaves, in the place of the first.
+ * - Whoever makes more than `waitingMax` has to wait for room; what is not waited for (a request of a turn, the last word) is bounded by what
+ *   makes it.
+ */
+
+import { SEQ_NONE, type Seq } from "../../base/ids.ts";
+import type { Told } from "./transcript.ts";
+
+interface Waiting {
+  said: Told["said"];
+  readonly seq: Seq;
+  /** Called when it leaves; false keeps it back for good. */
+  readonly leaves?: (() => boolean) | undefined;
+}
+
+export class Outbox {
+  readonly #waitingMax: number;
+  readonly #waiting: Waiting[] = [];
+  readonly #latest = new Map<string, Waiting>();
+  #lastSeq = SEQ_NONE;
+  #isEnded = false;
+  #onMore: (() => void) | undefined;
+  #onRoom: (() => void)[] = [];
+
+  constructor(waitingMax: number) {
+    this.#waitingMax = waitingMax;
+  }
+
+  /** The cursor of the response that was put in last. */
+  get lastSeq(): Seq {
+    return this.#lastSeq;
+  }
+
+  get hasRoom(): boolean {
+    return this.#waiting.length < this.#waitingMax;
+  }
+
+  /** Puts responses in. */
+  put(told: readonly Told[]): void {
+    for (const { said, seq } of told) this.#add({ said, seq });
+  }
+
+  /** Puts one in that is asked when it leaves: where the answer is false it does not. */
+  putIf(told: Told, leaves: () => boolean): void {
+    this.#add({ ...told, leaves });
+  }
+
+  /** Puts one in, or in the place of one of its kind that waits. */
+  putLatest(kind: string, { said, seq }: Told): void {
+    const waiting = this.#latest.get(kind);
+    if (waiting !== undefined) {
+      waiting.said = said;
+      return;
+    }
+    const added: Waiting = { said, seq };
+    this.#latest.set(kind, added);
+    this.#add(added);
+  }
+
+  /** Resolves when there is room, or when nothing more is taken. */
+  async room(): Promise<void> {
+    while (!this.hasRoom && !this.#isEnded) await new Promise<void>((resolve) => this.#onRoom.push(resolve));
+  }
+
+  /** Nothing more goes in; what waits still leaves. */
+  end(): void {
+    this.#isEnded = true;
+    this.#wake();
+  }
+
+  /** Nothing more goes in or out. */
+  close(): void {
+    this.#waiting.length = 0;
+    this.#latest.clear();
+    this.end();
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** The responses as they leave, until the end. */
+  async *leaving(): AsyncGenerator<Told, void, undefined> {
+    for (;;) {
+      const next = this.#take();
+      if (next !== undefined) yield next;
+      else if (this.#isEnded) return;
+      else await new Promise<void>((resolve) => (this.#onMore = resolve));
+    }
+  }
+
+  #add(waiting: Waiting): void {
+    if (this.#isEnded) return;
+    this.#waiting.push(waiting);
+    this.#lastSeq = waiting.seq;
+    this.#onMore?.();
+    this.#onMore = undefined;
+  }
+
+  #take(): Told | undefined {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      for (const [kind, latest] of this.#latest) if (latest === next) this.#latest.delete(kind);
+      if (this.hasRoom) this.#wakeRoom();
+      if (next.leaves?.() !== false) return next;
+    }
+    return undefined;
+  }
+
+  #wake(): void {
+    this.#onMore?.();
+    this.#onMore = undefined;
+    this.#wakeRoom();
+  }
+
+  #wakeRoom(): void {
+    const waiters = this.#onRoom;
+    this.#onRoom = [];
+    for (const resolve of waiters) resolve();
+  }
+}

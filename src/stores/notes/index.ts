@@ -1,0 +1,3 @@
+/** Notes beside sessions, in memory and in a file of their own. */
+
+export { createMemoryNotes } from "./memory.ts";
