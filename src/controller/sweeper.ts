@@ -20,7 +20,7 @@ const PAGE_ROWS = 100;
 
 /** What a sweep needs. */
 export interface SweepOptions {
-  readonly journal: JournalStore;
+  readonly journal: Pick<JournalStore, "list" | "reclaim">;
   readonly clock: Clock;
   /** How long a deleted session stays readable, in milliseconds; 0: not at all. */
   readonly retentionMs: number;

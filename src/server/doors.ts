@@ -19,8 +19,9 @@ import {
   createTurnsService,
   type ApprovalFeed,
 } from "../service/index.ts";
-import type { HarnessCatalog } from "../spi/index.ts";
+import type { HarnessCatalog, ModelCatalog } from "../spi/index.ts";
 import { authenticateBy } from "./access.ts";
+import type { HostClientDoor } from "./client-door.ts";
 import type { ServerConfig } from "./config.ts";
 import type { HostEnvironments } from "./environments.ts";
 import type { HarnessServices } from "./harness-services.ts";
@@ -37,8 +38,10 @@ export interface DoorHost {
   readonly feed: ApprovalFeed;
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
+  readonly models: ModelCatalog;
   readonly environments: HostEnvironments;
   readonly tools: HostTools;
+  readonly clientDoor: HostClientDoor;
   readonly journal: JournalStore;
   readonly controller: Controller;
 }
@@ -57,10 +60,12 @@ export function frontDoors(
 
 /** What both doors serve. */
 function servicesOf(host: DoorHost) {
-  const { config, options, ports, services, harnesses, controller, journal } = host;
+  const { config, options, ports, services, harnesses, models, controller, journal, log } = host;
   const limits = options.limits?.service;
   const shared = { journal, controller, harnesses, ports, authorizer: options.authorizer ?? ALLOW_ALL, limits };
   const tools = host.tools.executor;
+  const environments = host.environments.library;
+  const tasks = createTasksService({ ...shared, defaults: config.defaults, environments, tools });
   return {
     sessions: createSessionsService({ ...shared, defaults: config.defaults }),
     journal: createJournalService({
@@ -74,6 +79,7 @@ function servicesOf(host: DoorHost) {
     toolCalls: createToolCallsService({ ...shared, feed: host.feed }),
     turns: createTurnsService(shared),
     environments: createEnvironmentsService({ ...shared, ...host.environments, digest: ports.digest }),
-    tasks: createTasksService({ ...shared, defaults: config.defaults, environments: host.environments.library, tools }),
+    tasks,
+    agent: { ...host.clientDoor.service({ ...shared, models, environments, log }), watchTeam: tasks.watchTeam },
   };
 }

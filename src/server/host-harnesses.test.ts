@@ -56,7 +56,7 @@ describe("the harnesses of a host", () => {
     const runtimes = new LocalRuntimes();
     const { catalog, registry } = await open({ program: { parrot }, harnesses: { coder: REMOTE }, runtimeOf: runtimes.of });
     await registry.register("writer", spec());
-    expect(catalog.names().toSorted()).toEqual(["agent", "chat", "coder", "echo", "parrot", "writer"]);
+    expect(catalog.names().toSorted()).toEqual(["agent", "chat", "coder", "echo", "history", "parrot", "writer"]);
     expect(catalog.find("coder")).toMatchObject({ source: "static", open: true });
     expect(catalog.find("writer")).toMatchObject({ source: "registered", open: true });
     expect(await catalog.find("coder")?.describe()).toMatchObject({ id: "parrot" });

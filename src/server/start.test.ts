@@ -169,7 +169,7 @@ describe("a server that cannot start", () => {
     expect(await refused({ store: { kind: "memory" }, defaults })).toMatchObject({
       code: "invalid_argument",
       field: "harness",
-      message: "harness: the default must be one that this server has: echo, chat, agent",
+      message: "harness: the default must be one that this server has: echo, chat, agent, history",
     });
   });
 

@@ -25,10 +25,18 @@ import { listen, type Listener } from "../gateway/listener.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { ModelRoute } from "../models/index.ts";
 import { createJsonLog, cryptoRandom, nodeDigest, systemClock } from "../node/index.ts";
-import { ALLOW_ALL, ApprovalFeed, type RegistryLimits, type ServiceLimits, type TransferLimits } from "../service/index.ts";
+import {
+  ALLOW_ALL,
+  ApprovalFeed,
+  type AgentLimits,
+  type RegistryLimits,
+  type ServiceLimits,
+  type TransferLimits,
+} from "../service/index.ts";
 import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { refuseOpenDoor } from "./access.ts";
 import { agentHarnesses } from "./agent-config.ts";
+import { openClientDoor, withNotes, type HostClientDoor } from "./client-door.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { frontDoors } from "./doors.ts";
 import { openHostEnvironments, type HostEnvironments } from "./environments.ts";
@@ -62,6 +70,7 @@ export interface ServerOptions {
   readonly limits?: {
     readonly controller?: Partial<ControllerLimits> | undefined;
     readonly service?: Partial<ServiceLimits> | undefined;
+    readonly agent?: Partial<AgentLimits> | undefined;
     readonly transfer?: Partial<TransferLimits> | undefined;
     readonly gateway?: Partial<GatewayLimits> | undefined;
     readonly registry?: Partial<RegistryLimits> | undefined;
@@ -131,11 +140,18 @@ async function openOver(
     await hostHarnesses[Symbol.asyncDispose]();
     throw error;
   });
+  const clientDoor = await openClientDoor({ config, options, tools: tools.executor, ports }).catch(async (error: unknown) => {
+    await tools[Symbol.asyncDispose]();
+    await environments[Symbol.asyncDispose]();
+    await hostHarnesses[Symbol.asyncDispose]();
+    throw error;
+  });
   const controller = createController({
     journal,
     harnesses,
     models,
     tools: tools.executor,
+    turnTools: clientDoor.turnTools,
     blobs: tools.blobs,
     policies: config.policies,
     budgets: config.budgets,
@@ -149,9 +165,11 @@ async function openOver(
   void tools.spawn?.start(controller);
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    return await open({ config, options, ports, log, feed, services, harnesses, hostHarnesses, environments, tools, journal, controller });
+    const host = { config, options, ports, log, feed, services, harnesses, hostHarnesses, environments, models, tools, clientDoor };
+    return await open({ ...host, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
+    await clientDoor[Symbol.asyncDispose]();
     await tools[Symbol.asyncDispose]();
     await environments[Symbol.asyncDispose]();
     await hostHarnesses[Symbol.asyncDispose]();
@@ -169,7 +187,9 @@ interface Host {
   readonly harnesses: HarnessCatalog;
   readonly hostHarnesses: HostHarnesses;
   readonly environments: HostEnvironments;
+  readonly models: ModelCatalog;
   readonly tools: HostTools;
+  readonly clientDoor: HostClientDoor;
   readonly journal: JournalStore;
   readonly controller: Controller;
 }
@@ -245,9 +265,10 @@ interface OpenHost extends Host {
   readonly webhooks: Webhooks | undefined;
 }
 
-function sweeperOf({ config, ports, journal, log }: Host): Sweeper | undefined {
+function sweeperOf({ config, ports, journal, clientDoor, log }: Host): Sweeper | undefined {
   const { retentionMs } = config;
-  return retentionMs === undefined ? undefined : startSweeper({ journal, clock: ports.clock, log, retentionMs });
+  if (retentionMs === undefined) return undefined;
+  return startSweeper({ journal: withNotes(journal, clientDoor.notes), clock: ports.clock, log, retentionMs });
 }
 
 /** Requests expire where the configuration says when. */
@@ -263,7 +284,7 @@ function webhooksOf({ config, ports, journal, feed, log }: Host): Webhooks | und
 }
 
 async function close(host: OpenHost, graceMs: number): Promise<void> {
-  const { controller, health, grpc, http1, listener, operator, hostHarnesses, environments, tools, journal, log } = host;
+  const { controller, health, grpc, http1, listener, operator, hostHarnesses, environments, tools, clientDoor, journal, log } = host;
   const { recovery, sweeper, expirer, webhooks } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
@@ -278,6 +299,7 @@ async function close(host: OpenHost, graceMs: number): Promise<void> {
   await hostHarnesses[Symbol.asyncDispose]();
   await tools[Symbol.asyncDispose]();
   await environments[Symbol.asyncDispose]();
+  await clientDoor[Symbol.asyncDispose]();
   await journal[Symbol.asyncDispose]();
   log.log("info", "shut down");
 }

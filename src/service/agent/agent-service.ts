@@ -3,15 +3,7 @@
 import type { Log, Ports } from "../../base/ports.ts";
 import type { Controller } from "../../controller/index.ts";
 import type { JournalStore } from "../../journal/index.ts";
-import type {
-  Authorizer,
-  EnvironmentCatalog,
-  HarnessCatalog,
-  ModelCatalog,
-  NoteStore,
-  ToolExecutor,
-  TurnTools,
-} from "../../spi/index.ts";
+import type { Authorizer, EnvironmentCatalog, HarnessCatalog, ModelCatalog, NoteStore, ToolExecutor, TurnTools } from "../../spi/index.ts";
 import type { AgentService } from "../contract.ts";
 import type { SessionDefaults } from "../creation.ts";
 import { Channels } from "./channels.ts";

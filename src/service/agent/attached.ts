@@ -19,7 +19,7 @@ import type { Position } from "./attach-request.ts";
 import type { ChannelPort, OpenRequest } from "./channels.ts";
 import type { SessionNotes } from "./client-notes.ts";
 import type { AgentHost } from "./host.ts";
-import { Outbox } from "./outbox.ts";
+import type { Outbox } from "./outbox.ts";
 import { Paced } from "./paced.ts";
 import { activityOf, presenceOf } from "./presence.ts";
 import { agentError, saidOf, sessionError, type Said } from "./session-error.ts";
@@ -85,7 +85,10 @@ export class AttachedSession implements ChannelPort {
     const paced = (kind: string, last: Said): Paced<Said> => {
       const { updatesMax: max, updatesSpanMs: spanMs } = host.limits;
       const emit = (said: Said): void => outbox.putLatest(kind, { said, seq: this.#transcript.seq });
-      return new Paced({ clock: host.ports.clock, max, spanMs, keyOf: ({ value }) => JSON.stringify(value), emit }, isNew ? last : undefined);
+      return new Paced(
+        { clock: host.ports.clock, max, spanMs, keyOf: ({ value }) => JSON.stringify(value), emit },
+        isNew ? last : undefined,
+      );
     };
     this.#activity = paced("activity", activityOf(undefined));
     this.#presence = paced("presence", presenceOf(undefined, presence));
@@ -281,7 +284,10 @@ export class AttachedSession implements ChannelPort {
     if (interrupted !== undefined && interrupted.lastSeq >= lastSeq) {
       // A host that is closing, or that lost the turn to another one, has not ended it.
       if (turn.fault === undefined && (interrupted.error.code === "unavailable" || interrupted.error.code === "aborted")) return;
-      return this.#concluded(turn.executionId, this.#transcript.conclude(lastSeq, turn.fault === undefined ? agentError(interrupted.error.code) : undefined));
+      return this.#concluded(
+        turn.executionId,
+        this.#transcript.conclude(lastSeq, turn.fault === undefined ? agentError(interrupted.error.code) : undefined),
+      );
     }
     if (open.failed && approvals.length === 0) return this.#concluded(turn.executionId, this.#transcript.conclude(lastSeq));
     await this.#resume(lastSeq);

@@ -155,7 +155,8 @@ export class Channels {
   answer(session: SessionUid, result: ToolResult): AnswerOutcome {
     const channel = this.#channels.get(session);
     const request = channel?.open.get(result.toolCallId);
-    if (channel === undefined || request?.isOpen !== true) return channel?.answered.has(result.toolCallId) === true ? "repeated" : "unknown";
+    if (channel === undefined || request?.isOpen !== true)
+      return channel?.answered.has(result.toolCallId) === true ? "repeated" : "unknown";
     channel.answered.add(result.toolCallId);
     request.settle({ kind: "answered", result });
     return "taken";

@@ -69,7 +69,10 @@ export class SessionNotes {
 }
 
 /** A copy of the parent's, to be kept with the first change. */
-async function inherited(store: NoteStore, parent: SessionUid): Promise<{ readonly value: Uint8Array; readonly version: number } | undefined> {
+async function inherited(
+  store: NoteStore,
+  parent: SessionUid,
+): Promise<{ readonly value: Uint8Array; readonly version: number } | undefined> {
   const note = await store.get(parent, CLIENT);
   return note === undefined ? undefined : { value: note.value, version: 0 };
 }

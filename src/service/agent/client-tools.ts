@@ -11,7 +11,15 @@
 
 import type { SessionUid } from "../../base/ids.ts";
 import type { Clock } from "../../base/ports.ts";
-import { joinTools, type HostTool, type ToolCall, type ToolExecutor, type ToolResult, type ToolRun, type TurnTools } from "../../spi/index.ts";
+import {
+  joinTools,
+  type HostTool,
+  type ToolCall,
+  type ToolExecutor,
+  type ToolResult,
+  type ToolRun,
+  type TurnTools,
+} from "../../spi/index.ts";
 import type { Channels } from "./channels.ts";
 import { answeredResult, staleObservationResult, timedOutResult } from "./client-result.ts";
 import type { AgentLimits } from "./limits.ts";
@@ -52,7 +60,9 @@ export class ClientTools {
     if (offered === undefined) this.#observations.forget(session);
     const definitions = offered ?? this.#starting.get(config)?.map(({ definition }) => definition) ?? [];
     const tools = new Map(
-      definitions.flatMap((definition) => (facts.clientTools.has(definition.name) ? [[definition.name, { definition, idempotent: true }]] : [])),
+      definitions.flatMap((definition) =>
+        facts.clientTools.has(definition.name) ? [[definition.name, { definition, idempotent: true }]] : [],
+      ),
     );
     const { hostTools } = this.#options;
     const own = tools.size === 0 ? undefined : new ClientExecutor(this.#options, facts, tools);

@@ -50,13 +50,16 @@ export function historyMessages(history: readonly ConversationMessage[], limits:
     const role = roleOf(message.role, `${at}.role`);
     refuseMany(message.parts.length, SERVICE_LIMITS.partsMax, `${at}.parts`, "parts");
     if (message.parts.length === 0) throw invalidArgument(`${at}.parts`, "must have at least one part");
-    return create(MessageSchema, { role, parts: message.parts.map((part, place) => partOf(part, { role, calls, at: `${at}.parts[${place}]`, limits })) });
+    return create(MessageSchema, {
+      role,
+      parts: message.parts.map((part, place) => partOf(part, { role, calls, at: `${at}.parts[${place}]`, limits })),
+    });
   });
 }
 
 /** Messages of one turn each: so many at most, and a call with its results. */
 export function* turnsOf(messages: readonly Message[], messagesMax: number): Generator<readonly Message[], void, undefined> {
-  for (let from = 0; from < messages.length; ) {
+  for (let from = 0; from < messages.length;) {
     let to = Math.min(from + messagesMax, messages.length);
     // A message that answers what came before it goes with that, if there is room.
     while (to < messages.length && to > from + 1 && answers(messages[to])) to -= 1;
@@ -112,7 +115,8 @@ function callPart({ id, name, input }: ToolUseContent, { role, calls, at, limits
 function resultPart({ toolUseId: id, name, content, isError }: ToolResultContent, { role, calls, at }: PartPlace): Part {
   if (role !== "user" && role !== "tool") throw invalidArgument(at, "must be in a message of the user or of a tool");
   if (!calls.names.has(id)) throw invalidArgument(`${at}.tool_use_id`, "must be the id of a tool_use before it");
-  if (!calls.open.delete(id)) throw invalidArgument(`${at}.tool_use_id`, "must be that of a tool_use without a result; this one has one already");
+  if (!calls.open.delete(id))
+    throw invalidArgument(`${at}.tool_use_id`, "must be that of a tool_use without a result; this one has one already");
   if (name !== "" && name !== calls.names.get(id)) throw invalidArgument(`${at}.name`, "must be that of its tool_use, or empty");
   const parts = content === "" ? [] : [create(PartSchema, { part: { case: "text", value: { text: content } } })];
   const value = create(ToolResultSchema, { id, isError, error: isError ? "the tool failed" : "", content: parts });
@@ -137,5 +141,7 @@ function thinkingPart({ thinking, signature }: ThinkingContent, { role, at }: Pa
 function imagePart({ mediaType, data }: ImageContent, { at }: PartPlace): Part {
   if (!/^image\/[a-z0-9.+-]{1,64}$/i.test(mediaType)) throw invalidArgument(`${at}.media_type`, "must be an image type such as image/png");
   if (data.byteLength === 0) throw invalidArgument(`${at}.data`, "must not be empty");
-  return create(PartSchema, { part: { case: "file", value: create(FilePartSchema, { mime: mediaType, source: { case: "bytes", value: data } }) } });
+  return create(PartSchema, {
+    part: { case: "file", value: create(FilePartSchema, { mime: mediaType, source: { case: "bytes", value: data } }) },
+  });
 }

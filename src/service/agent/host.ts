@@ -4,7 +4,15 @@ import { HoldfastError } from "../../base/errors.ts";
 import type { Log, Ports } from "../../base/ports.ts";
 import type { Controller } from "../../controller/index.ts";
 import type { JournalStore, SessionSeed } from "../../journal/index.ts";
-import type { Authorizer, Environment, EnvironmentCatalog, HarnessCatalog, ModelCatalog, NoteStore, ToolExecutor } from "../../spi/index.ts";
+import type {
+  Authorizer,
+  Environment,
+  EnvironmentCatalog,
+  HarnessCatalog,
+  ModelCatalog,
+  NoteStore,
+  ToolExecutor,
+} from "../../spi/index.ts";
 import type { SessionDefaults } from "../creation.ts";
 import { resolveHost, type ResolvedHost } from "../environment/index.ts";
 import type { Channels } from "./channels.ts";
@@ -51,7 +59,10 @@ export interface SessionPlace {
 export function placeOf(agentHost: Pick<AgentHost, "environments" | "tools">, { annotations, harness }: SessionSeed): SessionPlace {
   const environment = agentHost.environments.find(annotations[ENVIRONMENT_ANNOTATION] ?? "");
   if (environment === undefined) {
-    throw new HoldfastError("failed_precondition", "environment: the session's environment is gone; have it made again, or start another session");
+    throw new HoldfastError(
+      "failed_precondition",
+      "environment: the session's environment is gone; have it made again, or start another session",
+    );
   }
   const asked = annotations[HOST_ANNOTATION] ?? "";
   if (asked !== "" && !Object.hasOwn(environment.hosts, asked)) {

@@ -22,7 +22,14 @@ import { bareDraft } from "../session-request.ts";
 import { overLimit, plainText, refuseMany, utf8Length } from "../text.ts";
 import { SessionNotes } from "./client-notes.ts";
 import { historyMessages, turnsOf } from "./history.ts";
-import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, hostToolNames, INTERACTIVE_ANNOTATION, type AgentHost, type SessionPlace } from "./host.ts";
+import {
+  ENVIRONMENT_ANNOTATION,
+  HOST_ANNOTATION,
+  hostToolNames,
+  INTERACTIVE_ANNOTATION,
+  type AgentHost,
+  type SessionPlace,
+} from "./host.ts";
 import type { AgentLimits } from "./limits.ts";
 import { checkTools, toolSpec } from "./tool-schemas.ts";
 import { HISTORY_HARNESS } from "./turn-view.ts";
@@ -103,7 +110,8 @@ function draftOf({ model = "", maxContextTokens }: StartSession, { environment, 
 
 /** Throws INVALID_ARGUMENT where the session's turns could not ask its model. */
 function checkModel({ models }: AgentHost, { model, harness }: SessionSeed): void {
-  if (model === "" && harness === AGENT_HARNESS) throw invalidArgument("model", "must be named: neither the environment nor this server has a default");
+  if (model === "" && harness === AGENT_HARNESS)
+    throw invalidArgument("model", "must be named: neither the environment nor this server has a default");
   if (model !== "" && models.providerOf(model) === undefined) throw invalidArgument("model", "must be one that this server serves");
 }
 
@@ -120,7 +128,10 @@ function refuseLargeConfig(host: AgentHost, start: StartSession, { environment, 
   });
   const most = SERVICE_LIMITS.configBytesMax - CONFIG_ROOM_BYTES;
   if (config.byteLength > most) {
-    throw overLimit("project_context", `takes too much together with the tools' names: ${config.byteLength} bytes as a turn's config; at most ${most} are allowed`);
+    throw overLimit(
+      "project_context",
+      `takes too much together with the tools' names: ${config.byteLength} bytes as a turn's config; at most ${most} are allowed`,
+    );
   }
 }
 

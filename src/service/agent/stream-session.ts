@@ -10,7 +10,13 @@
 import { create } from "@bufbuild/protobuf";
 import { invalidArgument, toHoldfastError, type HoldfastError } from "../../base/errors.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
-import { SessionResponseSchema, SessionStartedSchema, PongSchema, type SessionRequest, type StartSession } from "../../gen/roz/v1/agent_pb.ts";
+import {
+  SessionResponseSchema,
+  SessionStartedSchema,
+  PongSchema,
+  type SessionRequest,
+  type StartSession,
+} from "../../gen/roz/v1/agent_pb.ts";
 import type { SessionRow } from "../../journal/index.ts";
 import { accessSession } from "../access.ts";
 import type { AgentResponse, Incoming, StreamContext } from "../contract.ts";
@@ -134,7 +140,8 @@ class SessionStream {
 
   #refuseMany(): void {
     const { channels, limits } = this.#host;
-    if (channels.streams >= limits.streamsMax) throw new Refusal("internal", "server: it has as many streams as it takes; try again later", true);
+    if (channels.streams >= limits.streamsMax)
+      throw new Refusal("internal", "server: it has as many streams as it takes; try again later", true);
   }
 
   #attach(row: SessionRow, notes: SessionNotes, { position, isNew }: { readonly position: Position; readonly isNew: boolean }): void {
@@ -142,7 +149,11 @@ class SessionStream {
     const { signal, caller, announce } = this.#context;
     const environment = environmentOf(this.#host, row);
     announce({ [SESSION_KEY]: row.seed.uid, [HEAD_SEQ_KEY]: String(row.projection.lastSeq) });
-    const value = create(SessionStartedSchema, { sessionId: row.seed.uid, model: row.seed.model, permissions: permissionRules(environment) });
+    const value = create(SessionStartedSchema, {
+      sessionId: row.seed.uid,
+      model: row.seed.model,
+      permissions: permissionRules(environment),
+    });
     this.outbox.put([{ said: { case: "sessionStarted", value }, seq: position.after }]);
     const { outbox } = this;
     const { presence } = environment;
@@ -158,7 +169,8 @@ class SessionStream {
 
   #say(fault: HoldfastError): void {
     const { code, details } = fault;
-    if (code === "internal" || code === "data_loss") this.#host.log.log("error", "a request of a conversation failed", { code, ...details });
+    if (code === "internal" || code === "data_loss")
+      this.#host.log.log("error", "a request of a conversation failed", { code, ...details });
     this.#put(saidOf(fault));
   }
 

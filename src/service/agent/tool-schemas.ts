@@ -22,7 +22,11 @@ export interface ClientToolSpec {
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Throws INVALID_ARGUMENT or RESOURCE_EXHAUSTED that names the tool, for what is no list of tools. */
-export function checkTools(tools: readonly ToolSchema[], field: string, terms: { readonly limits: AgentLimits; readonly checks: SchemaChecks }): void {
+export function checkTools(
+  tools: readonly ToolSchema[],
+  field: string,
+  terms: { readonly limits: AgentLimits; readonly checks: SchemaChecks },
+): void {
   const { limits, checks } = terms;
   if (tools.length > limits.toolsMax) throw overLimit(field, `has ${tools.length} tools; at most ${limits.toolsMax} are allowed`);
   const names = new Set<string>();

@@ -221,4 +221,7 @@ function endOf(turn: TurnView, { state, error }: HarnessEnd): Said[] {
 
 /** How the built-in agent's error begins that has asked its model as often as it may. */
 const STEPS_FAULT = "max_steps:";
-const STEPS_REACHED = sessionError("agent_error", "agent: the turn was not done after as many calls of the model as it may make; a further message goes on from here");
+const STEPS_REACHED = sessionError(
+  "agent_error",
+  "agent: the turn was not done after as many calls of the model as it may make; a further message goes on from here",
+);

@@ -88,7 +88,9 @@ export class TurnView {
 
   /** Whether every question has its answer, and some call waits to go on. */
   get isDecided(): boolean {
-    const open = [...this.#calls.values()].filter(({ isGated, resultOf, requestSeq }) => isGated && resultOf === undefined && requestSeq !== undefined);
+    const open = [...this.#calls.values()].filter(
+      ({ isGated, resultOf, requestSeq }) => isGated && resultOf === undefined && requestSeq !== undefined,
+    );
     return open.length > 0 && open.every(({ approved }) => approved !== undefined);
   }
 

@@ -93,7 +93,12 @@ interface TurnToBegin {
   readonly inputs: ExecInvocation["inputs"];
 }
 
-async function begin(host: AgentHost, attached: AttachedSession, { row, config, specs, inputs }: TurnToBegin, context: CallContext): Promise<void> {
+async function begin(
+  host: AgentHost,
+  attached: AttachedSession,
+  { row, config, specs, inputs }: TurnToBegin,
+  context: CallContext,
+): Promise<void> {
   const plan = await host.controller.plan(row, {
     inputs,
     caller: context.caller.identity,
@@ -125,7 +130,12 @@ export function answer(host: AgentHost, attached: AttachedSession, result: ToolR
 const ID_CHARS_MAX = 1_024;
 
 /** Records a decision. What it lets go on is taken up once the decision is read. */
-export async function decide(host: AgentHost, attached: AttachedSession, decision: PermissionDecision, context: CallContext): Promise<void> {
+export async function decide(
+  host: AgentHost,
+  attached: AttachedSession,
+  decision: PermissionDecision,
+  context: CallContext,
+): Promise<void> {
   const { toolCallId, approved } = decision;
   if (plainText(toolCallId, "tool_call_id", ID_CHARS_MAX) === "") throw invalidArgument("tool_call_id", "must be that of the question");
   const row = await accessSession(host, "session.approve", attached.session, "session", context);
@@ -183,7 +193,12 @@ export async function registerTools(host: AgentHost, { notes }: AttachedSession,
 const SOURCE_CHARS_MAX = 64;
 
 /** Keeps what a client says of a message. */
-export async function keepFeedback(host: AgentHost, { session }: AttachedSession, feedback: MessageFeedback, context: CallContext): Promise<void> {
+export async function keepFeedback(
+  host: AgentHost,
+  { session }: AttachedSession,
+  feedback: MessageFeedback,
+  context: CallContext,
+): Promise<void> {
   const { sessionId, messageId, rating } = feedback;
   if (sessionId !== "" && sessionId !== session) throw invalidArgument("session_id", "must be that of this stream's session, or empty");
   if (plainText(messageId, "message_id", host.limits.idCharsMax) === "") throw invalidArgument("message_id", "must be that of a message");

@@ -20,7 +20,8 @@ export function checkMessage(message: UserMessage, limits: AgentLimits): void {
   refuseMany(message.context.length, limits.contextBlocksMax, "context", "blocks");
   let bytes = utf8Length(message.content);
   for (const [index, block] of message.context.entries()) bytes += checkBlock(block, `context[${index}]`, limits);
-  if (bytes > limits.messageBytesMax) throw overLimit("content", `takes ${bytes} bytes with its context; at most ${limits.messageBytesMax} are allowed`);
+  if (bytes > limits.messageBytesMax)
+    throw overLimit("content", `takes ${bytes} bytes with its context; at most ${limits.messageBytesMax} are allowed`);
   if (message.content === "" && message.context.length === 0) throw invalidArgument("content", "must not be empty without context");
 }
 
@@ -56,7 +57,9 @@ export function inputsOf({ content, context }: UserMessage, systemContext: strin
 function blockPart({ block, label = "" }: ContentBlock): Part {
   if (block.case === "binary") {
     const { mimeType: mime, data: value } = block.value;
-    return create(PartSchema, { part: { case: "file", value: create(FilePartSchema, { mime, name: label, source: { case: "bytes", value } }) } });
+    return create(PartSchema, {
+      part: { case: "file", value: create(FilePartSchema, { mime, name: label, source: { case: "bytes", value } }) },
+    });
   }
   const text = block.value ?? "";
   return textPart(label === "" ? text : `[${label}]\n${text}`);

@@ -316,25 +316,29 @@ export type CompactionFacts = Message<"holdfast.v1.CompactionFacts"> & {
   level: string;
 
   /**
-   * Messages that a model is sent before it, and after.
+   * Messages that a model was sent before it.
    *
    * @generated from field: int64 messages_before = 2;
    */
   messagesBefore: bigint;
 
   /**
+   * Messages that a model is sent from it on.
+   *
    * @generated from field: int64 messages_after = 3;
    */
   messagesAfter: bigint;
 
   /**
-   * What they take by the agent's estimate, in tokens.
+   * What a request took before it by the agent's estimate, in tokens.
    *
    * @generated from field: int64 tokens_before = 4;
    */
   tokensBefore: bigint;
 
   /**
+   * What a request takes from it on.
+   *
    * @generated from field: int64 tokens_after = 5;
    */
   tokensAfter: bigint;
