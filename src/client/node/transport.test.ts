@@ -185,6 +185,19 @@ describe("the SDK over gRPC", () => {
     expect([error.code, error.message.includes("127.0.0.1")]).toEqual(["unavailable", false]);
   });
 
+  it("says that it was closed, whatever it is asked for then", async () => {
+    const client = createClient({ transport: createNodeTransport({ address: "127.0.0.1:1" }) });
+    await client[Symbol.asyncDispose]();
+    const closed = { code: "failed_precondition", message: "client: it was closed; make another one" };
+    const chunks = (async function* () {
+      yield new Uint8Array();
+    })();
+    await expect(client.sessions.get("u")).rejects.toMatchObject(closed);
+    await expect(collect(client.sessions.exec({ session: "u" }))).rejects.toMatchObject(closed);
+    await expect(collect(client.journal.tail("u"))).rejects.toMatchObject(closed);
+    await expect(client.journal.import(chunks)).rejects.toMatchObject(closed);
+  });
+
   it("ends a call at its time limit", async () => {
     const silent = await listening(createServer((socket) => void socket.on("error", () => undefined).resume()));
     onTestFinished(() => void silent.close());

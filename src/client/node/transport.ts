@@ -17,7 +17,7 @@ import {
   type ChannelOptions,
   type ClientWritableStream,
 } from "@grpc/grpc-js";
-import { invalidArgument } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type ClientMethodDefinition, type Encodable } from "../../grpc/index.ts";
 import { cryptoRandom, systemClock } from "../../node/index.ts";
 import type { CallOptions, Duplex, DuplexOptions, Method, Transport } from "../transport.ts";
@@ -63,6 +63,7 @@ class NodeTransport implements Transport {
   readonly ports = { clock: systemClock, random: cryptoRandom };
   readonly #client: Client;
   readonly #options: NodeTransportOptions;
+  #isClosed = false;
 
   constructor(client: Client, options: NodeTransportOptions) {
     this.#client = client;
@@ -77,7 +78,7 @@ class NodeTransport implements Transport {
     signal?.throwIfAborted();
     const { path, requestSerialize, responseDeserialize } = clientMethod(method);
     return new Promise((resolve, reject) => {
-      const call = this.#client.makeUnaryRequest<Encodable<Input>, MessageShape<Output>>(
+      const call = this.#open().makeUnaryRequest<Encodable<Input>, MessageShape<Output>>(
         path,
         requestSerialize,
         responseDeserialize,
@@ -104,7 +105,7 @@ class NodeTransport implements Transport {
     signal?.throwIfAborted();
     const { path, requestSerialize, responseDeserialize } = clientMethod(method);
     const answer = Promise.withResolvers<MessageShape<Output>>();
-    const call = this.#client.makeClientStreamRequest<Encodable<Input>, MessageShape<Output>>(
+    const call = this.#open().makeClientStreamRequest<Encodable<Input>, MessageShape<Output>>(
       path,
       requestSerialize,
       responseDeserialize,
@@ -151,7 +152,7 @@ class NodeTransport implements Transport {
     const { path, requestSerialize, responseDeserialize } = clientMethod(method);
     const sent = this.#metadata();
     for (const [key, value] of Object.entries(metadata)) sent.set(key, value);
-    const call = this.#client.makeBidiStreamRequest<MessageShape<Input>, MessageShape<Output>>(
+    const call = this.#open().makeBidiStreamRequest<MessageShape<Input>, MessageShape<Output>>(
       path,
       requestSerialize,
       responseDeserialize,
@@ -167,7 +168,7 @@ class NodeTransport implements Transport {
     { signal, timeoutMs }: CallOptions,
   ): AsyncGenerator<Item, void, undefined> {
     signal?.throwIfAborted();
-    const call = this.#client.makeServerStreamRequest<Encodable<Input>, Item>(
+    const call = this.#open().makeServerStreamRequest<Encodable<Input>, Item>(
       path,
       requestSerialize,
       responseDeserialize,
@@ -193,6 +194,12 @@ class NodeTransport implements Transport {
     }
   }
 
+  /** The channel. Throws FAILED_PRECONDITION once the transport was closed. */
+  #open(): Client {
+    if (this.#isClosed) throw new HoldfastError("failed_precondition", "client: it was closed; make another one");
+    return this.#client;
+  }
+
   #metadata(): Metadata {
     const metadata = new Metadata();
     const { token } = this.#options;
@@ -201,6 +208,7 @@ class NodeTransport implements Transport {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     this.#client.close();
   }
 }
