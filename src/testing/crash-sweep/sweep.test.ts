@@ -10,6 +10,7 @@ import { testDigest } from "../ports.ts";
 import { TemporaryFolder } from "../temporary-folder.ts";
 import { sweep, type SweptJournal } from "./sweep.ts";
 import { logEnd, tearLog, TEARS, type LogEnd, type Tear } from "./torn-log.ts";
+import { SPAWN_SHAPES } from "./spawn-shapes.ts";
 import { TURN_SHAPES } from "./turn-shapes.ts";
 
 const inMemory = (): SweptJournal => ({
@@ -70,7 +71,7 @@ class InFile implements SweptJournal {
   }
 }
 
-const shapes = TURN_SHAPES.map((shape) => [shape.name, shape] as const);
+const shapes = [...TURN_SHAPES, ...SPAWN_SHAPES].map((shape) => [shape.name, shape] as const);
 
 describe("a host that dies at any write, the journal in memory", () => {
   it.each(shapes)("%s", async (_, shape) => {
@@ -133,4 +134,41 @@ describe("the sweep can fail", () => {
     });
     await expect(sweep(shape!, "after", () => new InFile(LEFT, forgetful))).rejects.toThrow(/I3 .*again for a completion/);
   });
+
+  const spawning = (name: string) => SPAWN_SHAPES.find((each) => each.name === name)!;
+  const changed = (journal: JournalStore, more: Partial<JournalStore>): JournalStore => ({
+    ...new DyingStore(journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),
+    ...more,
+    [Symbol.asyncDispose]: () => journal[Symbol.asyncDispose](),
+  });
+
+  it("where a worker whose turn has begun is taken for one whose turn has not", async () => {
+    const forgetful = (journal: JournalStore): JournalStore => {
+      const forgotten = new Set<string>();
+      return changed(journal, {
+        async *read(request) {
+          // Who drives a worker looks for its start from the first record on; the first look finds nothing.
+          const isLook = request.fromSeq === undefined && request.toSeq === undefined && isWorker(request.session);
+          if (!isLook || forgotten.has(request.session)) yield* journal.read(request);
+          else forgotten.add(request.session);
+        },
+      });
+    };
+    const sweeping = sweep(spawning("two workers at once"), "after", () => new InFile(LEFT, forgetful));
+    await expect(sweeping).rejects.toThrow(/its prompt was run 2 times/);
+  });
+
+  it("where nobody looks for workers that were left behind", async () => {
+    const forgetful = (journal: JournalStore): JournalStore =>
+      changed(journal, {
+        list: async (request) => (request.openTurn === true ? { rows: [], next: undefined } : journal.list(request)),
+      });
+    const sweeping = sweep(spawning("cancelled while its worker runs"), "before", () => new InFile(LEFT, forgetful));
+    await expect(sweeping).rejects.toThrow(/its turn is (COMPLETED|open)/);
+  });
 });
+
+/** Whether a uid is that of a spawned session. */
+function isWorker(session: string): boolean {
+  return session[14] === "8";
+}

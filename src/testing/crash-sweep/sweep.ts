@@ -124,14 +124,14 @@ const STEP_MS = 20;
 export async function crash(shape: TurnShape, point: CrashPoint | undefined, journal: SweptJournal): Promise<Crash> {
   const weather = new Deadly(shape, point, journal.mark);
   const { open: openJournal, survives } = journal;
-  const world = await World.open({ seed: 1, openJournal, survives, weather });
+  const world = await World.open({ seed: 1, openJournal, survives, weather, agents: shape.agents });
   weather.world = world;
   try {
     await live(world, weather, shape);
     if (point !== undefined && weather.died) await findAgain(world, weather, journal, point);
     await makePeace(world);
-    const found = violationsOf(world.ledger, world.monitor.sessions);
-    if (found.length > 0) throw new CrashFailure(textOf(shape, point, [...found.map(violationText), ...world.trace.last(30)]));
+    const found = [...violationsOf(world.ledger, world.monitor.sessions).map(violationText), ...(shape.judge?.(world) ?? [])];
+    if (found.length > 0) throw new CrashFailure(textOf(shape, point, [...found, ...world.trace.last(30)]));
     return { died: weather.died, ...tally(world) };
   } finally {
     await world.close();

@@ -5,7 +5,7 @@ import { approvalRefOf, ownApprovals, type ExecInvocation, type RunningTurn } fr
 import type { EndState } from "../../journal/index.ts";
 import { textMessage } from "../../spi/index.ts";
 import { emptySeed } from "../host.ts";
-import type { HARNESS_NAMES } from "../simulator/harness-shapes.ts";
+import type { HarnessName } from "../simulator/harness-shapes.ts";
 import type { SimHost } from "../simulator/sim-host.ts";
 import type { ModelMood } from "../simulator/weather.ts";
 import type { World } from "../simulator/world.ts";
@@ -13,7 +13,7 @@ import type { World } from "../simulator/world.ts";
 /** One shape. */
 export interface TurnShape {
   readonly name: string;
-  readonly harness: (typeof HARNESS_NAMES)[number];
+  readonly harness: HarnessName;
   /** What the model does in the first life; afterwards it answers quickly. Default `quick`. */
   readonly mood?: ModelMood | undefined;
   /** Whether a harness that may throw does so in the first life. */
@@ -22,6 +22,10 @@ export interface TurnShape {
   readonly ends: readonly EndState[];
   /** What a client does; resolves when it is done. Default: one turn with one input. */
   readonly drive?: ((client: SweepClient) => Promise<void>) | undefined;
+  /** The harnesses that its sessions may spawn. Default: none. */
+  readonly agents?: readonly HarnessName[] | undefined;
+  /** What else is wrong once everything has come to rest. */
+  readonly judge?: ((world: World) => readonly string[]) | undefined;
   /** Model calls that a crash may cost more than an unfailed run: one for each session whose turn it can interrupt. Default 1. */
   readonly extraCallsMax?: number | undefined;
 }
@@ -78,13 +82,16 @@ export class SweepClient {
   }
 
   /** Decides the oldest call that waits, or the last one. */
-  async decide(approved: boolean, { last = false }: { readonly last?: boolean } = {}): Promise<void> {
-    const row = await this.host.store.get(this.session);
+  async decide(
+    approved: boolean,
+    { last = false, of = this.session }: { readonly last?: boolean; readonly of?: SessionUid } = {},
+  ): Promise<void> {
+    const row = await this.host.store.get(of);
     const waiting = row === undefined ? [] : ownApprovals(row).filter(({ decision }) => decision === undefined);
     const approval = last ? waiting.at(-1) : waiting[0];
     if (row === undefined || approval === undefined) throw new Error("nothing waits for a decision");
     const ref = approvalRefOf(row, approval);
-    await this.host.controller.approve({ session: this.session, ref, approved, reason: "sweep", actor: undefined });
+    await this.host.controller.approve({ session: of, ref, approved, reason: "sweep", actor: undefined });
   }
 
   /** Resolves once a model has been asked. */

@@ -6,6 +6,7 @@
 
 import type { SessionUid } from "../../base/index.ts";
 import { ToolResult_Code } from "../../gen/agentsessions/v1/common_pb.ts";
+import { SPAWN_TOOL } from "../../service/index.ts";
 import { isUnknownOutcome } from "../../spi/index.ts";
 import type { Ledger, RealToolRun } from "./ledger.ts";
 import { toolCallsOf, type SeenToolCall } from "./tool-evidence.ts";
@@ -65,7 +66,8 @@ function repeatedRuns(ledger: Ledger): readonly Violation[] {
 function resultViolations(session: SessionUid, calls: readonly SeenToolCall[], ledger: Ledger): readonly Violation[] {
   const found: Violation[] = [];
   for (const { call, gated, decision, result } of calls) {
-    if (result === undefined) continue;
+    // What was spawned answers for itself: its own journal is judged.
+    if (result === undefined || call.tool === SPAWN_TOOL) continue;
     const place = { session, seq: result.seq };
     const { isError, output, code } = result.value;
     const runs = ledger.toolRuns.filter(({ key, tool }) => key === call.idempotencyKey && tool === call.tool);

@@ -20,6 +20,7 @@ import {
   type ToolCall,
   type ToolResult,
 } from "../../spi/index.ts";
+import { SPAWN_TOOL } from "../../service/index.ts";
 import { testHarness, type HarnessRun } from "../host.ts";
 import { gatedCall, toolCall } from "../tools.ts";
 import type { DivergentHarnesses } from "../invariants.ts";
@@ -51,6 +52,9 @@ export const HARNESS_NAMES = [
   "askers",
   "repeater",
 ] as const;
+
+/** A simulated harness. `spawner` is for worlds whose hosts spawn, and is drawn by nobody. */
+export type HarnessName = (typeof HARNESS_NAMES)[number] | "spawner";
 
 /** Harnesses that do something else each time, and the records from which on a turn of theirs can be neither resumed nor replayed. */
 export const DIVERGENT: DivergentHarnesses = {
@@ -126,6 +130,14 @@ function gated(start: Start, tool: string, id: string): ToolCall {
   return gatedCall(tool, id, { idempotencyKey: `${start.executionId} ${id}`, args: { id } });
 }
 
+/** What a spawner's input asks for: `s:one-call` spawns a session of that harness, `s:spawner/one-call` one that does so itself. */
+export function spawnsIn(text: string): readonly { readonly agent: string; readonly prompt: string }[] {
+  return [...text.matchAll(/s:(\S+)/g)].map(([, path = ""]) => {
+    const [agent = "", ...rest] = path.split("/");
+    return { agent, prompt: rest.length === 0 ? "c1" : `s:${rest.join("/")}` };
+  });
+}
+
 /** Says how a call went. */
 async function said(sink: EventSink, call: Promise<ToolResult>): Promise<void> {
   const { id, isError, error } = await call;
@@ -137,7 +149,7 @@ async function report(sink: EventSink, id: string): Promise<void> {
 }
 
 /** The runs by harness name. */
-function runsIn({ clock, throws, nonce, isReplay }: HarnessWorld): Readonly<Record<(typeof HARNESS_NAMES)[number], HarnessRun>> {
+function runsIn({ clock, throws, nonce, isReplay }: HarnessWorld): Readonly<Record<HarnessName, HarnessRun>> {
   return {
     "one-call": async (start, sink) => {
       await ask(start, sink, { step: 0, messages: start.inputs });
@@ -270,6 +282,17 @@ function runsIn({ clock, throws, nonce, isReplay }: HarnessWorld): Readonly<Reco
         await said(sink, sink.toolCall(toolCall(tool, `first ${tool}`, { idempotencyKey: `the ${tool} one` })));
         await said(sink, sink.toolCall(toolCall(tool, `second ${tool}`, { idempotencyKey: `the ${tool} one` })));
       }
+    },
+    /** Spawns what its input asks for, all at once, between two calls of its own. */
+    spawner: async (start, sink) => {
+      await ask(start, sink, { step: "before", messages: start.inputs });
+      const spawns = spawnsIn(start.inputs.map(messageText).join(" "));
+      const calls = spawns.map(({ agent, prompt }, index) =>
+        sink.toolCall(toolCall(SPAWN_TOOL, `spawn-${index}`, { idempotencyKey: `${start.executionId} ${index}`, args: { agent, prompt } })),
+      );
+      const results = await Promise.all(calls);
+      const texts = results.flatMap(({ content }) => content.map(({ part }) => (part.case === "text" ? part.value.text : "")));
+      await ask(start, sink, { step: "after", messages: [...start.inputs, textMessage("user", texts.join("|"))] });
     },
     /** Ends before its model call does. */
     careless: async (start, sink) => {

@@ -36,7 +36,12 @@ export async function makePeace(world: World): Promise<void> {
   await world.time.elapse(CALM_MS);
   await world.judge();
   const hosts = { "1": world.startHost("1"), "2": world.startHost("2") };
+  const settled = world.sessions.length;
+  await promised(world, () => Promise.all([hosts["1"].looked, hosts["2"].looked]).then(() => undefined));
   for (const session of world.sessions) await settleSession(world, session, hosts);
+  // What was spawned goes on with its spawner, and is a session like any other.
+  await world.findSpawned();
+  for (const session of world.sessions.slice(settled)) await settleSession(world, session, hosts);
   await world.judge();
   for (const session of world.sessions) await replay(world, session);
   await world.judge();
@@ -48,15 +53,22 @@ type Hosts = Readonly<Record<"1" | "2", SimHost>>;
 async function settleSession(world: World, session: SessionUid, hosts: Hosts): Promise<void> {
   const row = await world.journal.get(session);
   if (row === undefined || row.projection.deletionState !== DeletionState.DELETION_ACTIVE) return;
-  const fault = await promised(world, async () => {
+  const finished = async (): Promise<string | undefined> => {
     await finishTurn(world, row, hosts);
     return nextTurn(world, session, hosts["1"]);
+  };
+  const fault = await promised(world, finished, async () => {
+    for (const worker of await world.findSpawned()) await decideAll(world, worker, hosts["1"]);
   });
   if (fault !== undefined) world.ledger.found.push(violation("progress", { session, seq: row.projection.lastSeq }, fault));
 }
 
-/** What `work` resolves with, or what it threw in words, while time goes on. */
-async function promised(world: World, work: () => Promise<string | undefined>): Promise<string | undefined> {
+/** What `work` resolves with, or what it threw in words, while time goes on; `meanwhile` is done each second. */
+async function promised(
+  world: World,
+  work: () => Promise<string | undefined>,
+  meanwhile: () => Promise<void> = async () => undefined,
+): Promise<string | undefined> {
   let outcome: { readonly fault: string | undefined } | undefined;
   void work().then(
     (fault) => (outcome = { fault }),
@@ -65,6 +77,7 @@ async function promised(world: World, work: () => Promise<string | undefined>): 
   for (let waited = 0; waited < 100; waited++) {
     await world.time.settle();
     if (outcome !== undefined) return outcome.fault;
+    await meanwhile();
     await world.time.elapse(1_000);
   }
   return "it takes for ever";

@@ -3,7 +3,8 @@
 import { hostIdOf, SILENT_LOG, type Clock, type Digest, type HostId } from "../../base/index.ts";
 import { createController, type Controller, type ControllerLimits } from "../../controller/index.ts";
 import type { JournalStore } from "../../journal/index.ts";
-import type { Harness } from "../../spi/index.ts";
+import { createSpawnTool } from "../../service/index.ts";
+import { joinTools, type Harness } from "../../spi/index.ts";
 import { harnessCatalog } from "../host.ts";
 import {
   CountedModel,
@@ -35,6 +36,8 @@ export interface SimHostOptions {
   readonly harnesses: (clock: Clock) => Readonly<Record<string, Harness>>;
   /** The version of its harnesses. */
   readonly version: string;
+  /** The harnesses that its sessions may spawn; none where it spawns nothing. */
+  readonly agents: readonly string[];
 }
 
 /** A host. */
@@ -47,6 +50,8 @@ export class SimHost {
   /** The store at the end of its road. */
   readonly store: JournalStore;
   readonly controller: Controller;
+  /** Settles when it has looked for workers that an earlier host left behind. */
+  readonly looked: Promise<void>;
   /** It was told to shut down. */
   isClosing = false;
 
@@ -63,16 +68,22 @@ export class SimHost {
       await this.life.alive();
       if (this.life.stalledMs > 0) await clock.sleep(this.life.stalledMs);
     };
+    const harnesses = observedHarnesses({ harnesses: harnessCatalog(options.harnesses(clock)), ledger, monitor, digest, host: name });
+    const ports = { clock, random: dice, digest };
+    const counted = new CountedTools({ ledger, monitor, alive, script: options.toolScript(clock) });
+    const { agents } = options;
+    const spawn = agents.length === 0 ? undefined : createSpawnTool({ agents, journal: this.store, harnesses, ports, log: SILENT_LOG });
     this.controller = createController({
       journal: this.store,
-      harnesses: observedHarnesses({ harnesses: harnessCatalog(options.harnesses(clock)), ledger, monitor, digest, host: name }),
+      harnesses,
       models: new CountedModel({ ledger, monitor, digest, alive, script: options.script(clock) }),
-      tools: new CountedTools({ ledger, monitor, alive, script: options.toolScript(clock) }),
-      ports: { clock, random: dice, digest },
+      tools: spawn === undefined ? counted : joinTools(spawn, counted),
+      ports,
       log: SILENT_LOG,
       hostId: this.id,
       limits: options.limits,
     });
+    this.looked = spawn?.start(this.controller) ?? Promise.resolve();
   }
 
   /** Takes calls. */

@@ -4,9 +4,10 @@
  */
 
 import { newSessionUid, type Clock, type Digest, type SessionUid } from "../../base/index.ts";
-import { DivergenceError, type ControllerLimits, type RunningTurn } from "../../controller/index.ts";
+import { DivergenceError, ownApprovals, type ControllerLimits, type RunningTurn } from "../../controller/index.ts";
 import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
+import { spawnerOf } from "../../service/index.ts";
 import {
   acknowledgedViolations,
   AdmissionRules,
@@ -39,6 +40,8 @@ export interface WorldOptions {
   readonly survives?: boolean | undefined;
   /** Another weather than the seed's. */
   readonly weather?: Weather | undefined;
+  /** The harnesses that sessions may spawn. Default: none. */
+  readonly agents?: readonly string[] | undefined;
   /** Puts a fault between hosts and journal, to see that it is found. */
   readonly plant?: ((journal: JournalStore, clock: Clock) => JournalStore) | undefined;
   /** Called with each line of the trace. */
@@ -137,6 +140,15 @@ export class World {
     return uid;
   }
 
+  /** Takes the sessions that were spawned since into the account; those that wait for a person. */
+  async findSpawned(): Promise<readonly SessionUid[]> {
+    if (this.#options.agents === undefined) return [];
+    const { rows } = await this.#journal.list({ limit: 1_000 });
+    const spawned = rows.filter(({ seed }) => spawnerOf(seed) !== undefined);
+    for (const { seed } of spawned.toReversed()) if (!this.sessions.includes(seed.uid)) this.sessions.push(seed.uid);
+    return spawned.filter((row) => ownApprovals(row).some(({ decision }) => decision === undefined)).map(({ seed }) => seed.uid);
+  }
+
   startHost(version = "1"): SimHost {
     const { clock } = this.time;
     const journal = this.#options.plant?.(this.#journal, clock) ?? this.#journal;
@@ -154,6 +166,7 @@ export class World {
       digest: this.digest,
       limits: this.#limits,
       version,
+      agents: this.#options.agents ?? [],
       script: (own) => modelScript({ weather: this.weather, dice, clock: own }),
       toolScript: (own) => toolScript({ weather: this.weather, dice, clock: own }),
       harnesses: (own) =>
