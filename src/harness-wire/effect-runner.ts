@@ -8,6 +8,7 @@
  * - Once an effect that nobody waits for was refused, nothing after it happens: every later call is refused with the same error.
  */
 
+import { HoldfastError } from "../base/errors.ts";
 import type { ControllerFrame } from "../gen/agentsessions/v1/harness_pb.ts";
 import type { EventSink } from "../spi/index.ts";
 import type { AskedEffect } from "./asked-effect.ts";
@@ -117,6 +118,8 @@ export class EffectRunner {
       await this.#answers.answer(ordinal, result);
     } catch (error) {
       if (effect.kind === "model") this.#modelCalls.delete(effect.callId);
+      // A call that was refused has no result of the host's.
+      else if (error instanceof HoldfastError) this.#mediated.delete(effect.call.id);
       await this.#answers.refuse(ordinal, error);
     } finally {
       this.#inFlight -= 1;

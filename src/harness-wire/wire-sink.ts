@@ -6,7 +6,7 @@
  */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { invalidArgument } from "../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { EventKind, type EventSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { CallOptions, EventSink } from "../spi/harness.ts";
 import type { ModelRequest, ModelResponse } from "../spi/model.ts";
@@ -28,6 +28,8 @@ export interface WireSinkContext {
 /** Sends effects to the host. */
 export class WireSink implements EventSink {
   readonly #context: WireSinkContext;
+  /** The ids of calls that the host runs, or has run. */
+  readonly #hostCalls = new Set<string>();
 
   constructor(context: WireSinkContext) {
     this.#context = context;
@@ -52,7 +54,14 @@ export class WireSink implements EventSink {
   async toolCall(call: ToolCall, options: CallOptions = {}): Promise<ToolResult> {
     const { calls } = this.#context;
     calls.enter(options);
-    return calls.tool(call.id, () => this.event({ case: "tool", value: call }, EventKind.EVENT_TOOL_CALL), this.#options(options));
+    const result = calls.tool(call.id, () => this.event({ case: "tool", value: call }, EventKind.EVENT_TOOL_CALL), this.#options(options));
+    if (this.#hostCalls.has(call.id)) return result;
+    this.#hostCalls.add(call.id);
+    return result.catch((error: unknown) => {
+      // What the host has refused it does not run: its result is the harness's to report.
+      if (error instanceof HoldfastError) this.#hostCalls.delete(call.id);
+      throw error;
+    });
   }
 
   async report(result: ToolResult, options: CallOptions = {}): Promise<void> {
@@ -61,6 +70,7 @@ export class WireSink implements EventSink {
     if (isSet(result.approvalRequestSeq) || isSet(result.approvalDecisionSeq)) {
       throw invalidArgument("result", "must leave approval_request_seq and approval_decision_seq to the host");
     }
+    if (this.#hostCalls.has(result.id)) throw invalidArgument("result.id", "must not be that of a call which the host runs");
     await this.#record({ case: "result", value: result }, EventKind.EVENT_TOOL_RESULT);
   }
 

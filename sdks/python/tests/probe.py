@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import MappingProxyType
 
 from holdfast_harness import (
@@ -64,6 +64,16 @@ async def history_text(start: Start, from_seq: int = 1, to_seq: int | None = Non
 
 async def whole_history(start: Start, sink: Sink) -> None:
     await sink.output(await history_text(start))
+
+
+async def length_of_the_history(start: Start, sink: Sink) -> None:
+    seq = 0
+    async with aclosing(start.history.pages()) as pages:
+        async for page in pages:
+            if page.first_seq != seq + 1:
+                raise RuntimeError("a page is missing")
+            seq += len(page.events)
+    await sink.output(f"{seq} of {start.history.last_seq} events")
 
 
 async def part_of_the_history(start: Start, sink: Sink) -> None:
@@ -154,6 +164,20 @@ async def report_of_the_hosts(start: Start, sink: Sink) -> None:
     await sink.report(ToolResult(id="x", approval_request_seq=3))
 
 
+async def report_of_a_host_call(start: Start, sink: Sink) -> None:
+    await sink.tool_call("look", id="x")
+    try:
+        await sink.report(ToolResult(id="x"))
+    except HoldfastError as error:
+        await sink.output(f"{error.code} {error.message}")
+
+
+async def report_of_a_refused_call(start: Start, sink: Sink) -> None:
+    with suppress(HoldfastError):
+        await sink.tool_call("look", id="refuse")
+    await sink.report(ToolResult(id="refuse", is_error=True, error="it was not run"))
+
+
 async def failed(start: Start, sink: Sink) -> None:
     await sink.output("so far")
     raise HarnessFailure("failed_precondition", "it cannot be done")
@@ -207,6 +231,7 @@ PLAYS = MappingProxyType[str, Play](
         "nothing at all": nothing,
         "what it was given": what_it_was_given,
         "the whole history": whole_history,
+        "how long the history is": length_of_the_history,
         "a part of the history": part_of_the_history,
         "a history that is left early": history_left_early,
         "two reads of the history at once": two_reads,
@@ -223,6 +248,8 @@ PLAYS = MappingProxyType[str, Play](
         "an output that nobody can record": output_that_nobody_can_record,
         "an output that is refused": output_refused,
         "a report of what is the host's": report_of_the_hosts,
+        "a report of a call that the host runs, and caught": report_of_a_host_call,
+        "a report of a call that the host refused": report_of_a_refused_call,
         "an end that failed": failed,
         "an error with a code": error_with_a_code,
         "an error without a code": error_without_a_code,

@@ -62,7 +62,8 @@ describe("a host whose harnesses are children", () => {
   const harnesses: Record<string, Harness> = {};
   beforeAll(async () => {
     for (const name of Object.keys(conformanceHarnesses())) {
-      const line = await openChildLine([PEER, name], { clock });
+      // So many programs that begin at once take their time on a busy machine.
+      const line = await openChildLine([PEER, name], { clock, limits: { helloTimeoutMs: 60_000 } });
       lines.push(line);
       harnesses[name] = line.remote;
     }

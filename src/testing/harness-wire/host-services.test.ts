@@ -16,7 +16,10 @@ describe("a harness over the contract, with services of the host", () => {
   afterAll(() => services[Symbol.asyncDispose]());
 
   const connect = () => openGrpcLine(probeHarness(), { clock, over: "unix", wire: false, grant: services.grant });
-  it.each(wireCases({ connect, without: ["an effect that is refused, and caught"] }))("$name", ({ run }) => run());
+  it.each(wireCases({ connect, without: ["an effect that is refused, and caught", "a report of a call that the host refused"] }))(
+    "$name",
+    ({ run }) => run(),
+  );
 
   it("pulls: the start holds no history, however long it is", async () => {
     await using line = await connect();

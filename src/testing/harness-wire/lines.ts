@@ -55,10 +55,18 @@ export async function openGrpcLine(
 }
 
 /** A line to the standard streams of a program that serves there. */
-export async function openChildLine(program: readonly string[], options: LineOptions): Promise<OpenLine & { readonly pid: number }> {
-  const [script = "", ...args] = program;
-  const child = spawn(process.execPath, [script, ...args], {
-    env: { PATH: process.env["PATH"] ?? "", HOLDFAST_HARNESS_LISTEN: "stdio" },
+export async function openChildLine(
+  program: readonly string[],
+  options: LineOptions & {
+    /** What runs the program. Default: this Node. */
+    readonly command?: string | undefined;
+    readonly cwd?: string | undefined;
+    readonly env?: Readonly<Record<string, string>> | undefined;
+  },
+): Promise<OpenLine & { readonly pid: number }> {
+  const child = spawn(options.command ?? process.execPath, [...program], {
+    cwd: options.cwd,
+    env: { PATH: process.env["PATH"] ?? "", HOLDFAST_HARNESS_LISTEN: "stdio", ...options.env },
     stdio: ["pipe", "pipe", "ignore"],
   });
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));

@@ -119,6 +119,18 @@ export const PLAYS: Readonly<Record<string, Play>> = {
     const result = { ...toolResult({ id: "x" }), approvalRequestSeq: 3n };
     await sink.report(result);
   },
+  "a report of a call that the host runs, and caught": async (_start, sink) => {
+    await sink.toolCall({ ...HOST, id: "x" });
+    const words = await sink.report(toolResult({ id: "x" })).then(
+      () => "it was not refused",
+      (error: unknown) => (error instanceof HoldfastError ? `${error.code} ${error.message}` : "another error"),
+    );
+    await sink.output(words);
+  },
+  "a report of a call that the host refused": async (_start, sink) => {
+    await sink.toolCall({ ...HOST, id: "refuse" }).catch(() => undefined);
+    await sink.report(toolResult({ id: "refuse", isError: true, error: "it was not run" }));
+  },
   "an end that failed": async (_start, sink) => {
     await sink.output("so far");
     throw new HarnessFailure(9, "it cannot be done");

@@ -61,6 +61,7 @@ async function mint(audience: readonly string[]): Promise<string> {
 /** A sink that answers the plays and keeps what it was asked, in the order asked. */
 export class ProbeSink implements EventSink {
   readonly asked: string[] = [];
+  readonly #ran = new Set<string>();
 
   async model(request: Parameters<EventSink["model"]>[0]): ReturnType<EventSink["model"]> {
     this.asked.push(`model ${request.model} ${request.messages.map(messageText).join(",")} ${JSON.stringify(request.params ?? {})}`);
@@ -79,6 +80,7 @@ export class ProbeSink implements EventSink {
     this.asked.push(`tool ${call.tool} ${call.id} ${call.idempotencyKey} ${call.mediation} ${JSON.stringify(call.args)}`);
     if (call.id === "park") throw new ApprovalParkedError(PARK);
     if (call.id === "refuse") throw new HoldfastError("failed_precondition", "tool: it is not run here");
+    this.#ran.add(call.id);
     // The first of several takes longest: results come in another order than the calls.
     for (let turn = call.id === "a" ? 20 : 1; turn > 0; turn--) await Promise.resolve();
     return create(ToolResultSchema, { id: call.id, output: { answer: call.id } });
@@ -88,6 +90,7 @@ export class ProbeSink implements EventSink {
     if (result.approvalRequestSeq !== 0n) {
       throw invalidArgument("result", "must leave approval_request_seq and approval_decision_seq to the host");
     }
+    if (this.#ran.has(result.id)) throw invalidArgument("result.id", "must not be that of a call which the host runs");
     this.asked.push(`report ${result.id} ${result.isError} ${result.error} ${JSON.stringify(result.output)}`);
   }
 

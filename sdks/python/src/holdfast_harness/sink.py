@@ -49,6 +49,7 @@ class Sink:
         self._model = model
         self._mediations = mediations
         self._calls = 0
+        self._host_calls: set[str] = set()
 
     async def model(
         self,
@@ -109,7 +110,15 @@ class Sink:
         call.id = id or call.id or f"{self._execution_id}-{self._calls}"
         call.idempotency_key = idempotency_key or call.idempotency_key or call.id
         call.mediation = mediation or call.mediation or self._declared(call.tool)
-        return await self._effects.ask_tool(call)
+        if call.id in self._host_calls:
+            return await self._effects.ask_tool(call)
+        self._host_calls.add(call.id)
+        try:
+            return await self._effects.ask_tool(call)
+        except HoldfastError:
+            # What the host has refused it does not run: its result is the harness's to report.
+            self._host_calls.discard(call.id)
+            raise
 
     def _declared(self, tool: str) -> Mediation:
         """Who runs a tool. Raises INVALID_ARGUMENT where nobody has said so: no host takes a call that does not say it."""
@@ -124,6 +133,8 @@ class Sink:
             raise HoldfastError("invalid_argument", "result.id: must be the id of the call that it answers")
         if result.approval_request_seq != 0 or result.approval_decision_seq != 0:
             raise HoldfastError("invalid_argument", "result: must leave approval_request_seq and approval_decision_seq to the host")
+        if result.id in self._host_calls:
+            raise HoldfastError("invalid_argument", "result.id: must not be that of a call which the host runs")
         await self._effects.tell(Event(kind=EventKind.EVENT_TOOL_RESULT, result=result))
 
     async def usage(self, usage: Usage) -> None:
