@@ -126,18 +126,18 @@ export class AgentTurn {
 
   /** Makes ready what the model is asked with. A summary takes its time, so room for what will be observed is made before that. */
   async #prepare(): Promise<void> {
-    if (this.#drive.agent.mode === "ooda_re_act") {
+    const { mode, observationTool } = this.#drive.agent;
+    if (mode === "ooda_re_act") {
+      checkObserver(observationTool, this.#hostTools);
       const last = this.#conversation.entries.findLast(({ isObservation }) => isObservation);
       await this.#makeRoom(last === undefined ? 0 : Math.ceil(messageTokens(last.message) * OBSERVATION_SHARE));
-      await this.#observe();
+      await this.#observe(observationTool);
     }
     await this.#makeRoom(0);
   }
 
   /** Puts before the model how things stand. Ends the turn where nobody can say. */
-  async #observe(): Promise<void> {
-    const tool = this.#drive.agent.observationTool;
-    checkObserver(tool, this.#hostTools);
+  async #observe(tool: string): Promise<void> {
     const id = this.#conversation.nameObservationCall(observationCallId(this.#round.executionId));
     const result = await this.#callFor({ id, tool, args: {} });
     if (!this.#conversation.addResult(result)) throw unobserved(tool, result);

@@ -88,6 +88,17 @@ describe("an agent's definition", () => {
     expect(make).toThrow("agents.scout.observation.tool: must name the tool that observes; the mode ooda_re_act needs one");
   });
 
+  it("takes lists and reasons up to their limits", () => {
+    const blocked = (count: number, reason: number) => ({
+      tools: { blocked: Array(count).fill({ tool: "rm", reason: "x".repeat(reason) }) },
+    });
+    expect(parseAgent(blocked(1_000, 1_024), "agents.a").tools.blocked).toHaveLength(1_000);
+    expect(() => parseAgent(blocked(1_001, 1), "agents.a")).toThrow("agents.a.tools.blocked: must have at most 1000 entries");
+    const pure = (count: number) => ({ tools: { pure: Array(count).fill("look*") } });
+    expect(parseAgent(pure(1_000), "agents.a").tools.pure).toHaveLength(1_000);
+    expect(() => parseAgent(pure(1_001), "agents.a")).toThrow("agents.a.tools.pure: must have at most 1000 entries");
+  });
+
   it("may hold what its client keeps there, as far as it is JSON", () => {
     expect(() => parseAgent({ client: { n: 1n } }, "agents.a")).toThrow("agents.a.client: must be a JSON object");
   });
