@@ -3,45 +3,17 @@
  * can be called without a stream of requests.
  */
 
-import { execFile, spawn } from "node:child_process";
-import { join } from "node:path";
+import { spawn } from "node:child_process";
 import { describe, expect, it, onTestFinished, beforeAll, afterAll } from "vitest";
 import { Sessions } from "../src/gen/agentsessions/v1/session_pb.ts";
 import { Health } from "../src/gen/grpc/health/v1/health_pb.ts";
 import { Environments } from "../src/gen/holdfast/v1/environments_pb.ts";
 import { Journal } from "../src/gen/holdfast/v1/journal_pb.ts";
+import { Tasks } from "../src/gen/holdfast/v1/tasks_pb.ts";
+import { AgentService } from "../src/gen/roz/v1/agent_pb.ts";
 import { startServer, type RunningServer } from "../src/server/index.ts";
 import { SILENT_LOG } from "../src/base/index.ts";
-
-const BUF = join(import.meta.dirname, "..", "node_modules", ".bin", "buf");
-const GRPC = ["curl", "--protocol", "grpc", "--http2-prior-knowledge"];
-/** A proxy of the machine is none of ours, and nothing is fetched. */
-const ENVIRONMENT = { ...process.env, NO_PROXY: "*", no_proxy: "*" };
-
-interface Called {
-  /** The JSON documents that came back. */
-  readonly messages: readonly Json[];
-  /** The error, as Connect's JSON writes it; undefined when the call succeeded. */
-  readonly error: { readonly code: string; readonly message: string } | undefined;
-}
-
-type Json = Readonly<Record<string, unknown>>;
-
-function run(args: readonly string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(BUF, args, { env: ENVIRONMENT }, (_error, stdout, stderr) => resolve({ stdout, stderr }));
-  });
-}
-
-/** Documents that stand one after the other, as buf prints a stream of messages. */
-function documents(text: string): Json[] {
-  return text.trim() === "" ? [] : (JSON.parse(`[${text.trim().replaceAll(/^\}\n\{/gm, "},\n{")}]`) as Json[]);
-}
-
-async function call(server: RunningServer, method: string, request: object = {}, more: readonly string[] = []): Promise<Called> {
-  const { stdout, stderr } = await run([...GRPC, ...more, "-d", JSON.stringify(request), `${server.url}/${method}`]);
-  return { messages: documents(stdout), error: stderr.trim() === "" ? undefined : (JSON.parse(stderr) as Called["error"]) };
-}
+import { BUF, call, ENVIRONMENT, GRPC, runBuf, type Json } from "./support/buf-curl.ts";
 
 /** The one message of a call that succeeded. */
 async function ask(server: RunningServer, method: string, request: object = {}): Promise<Json> {
@@ -78,7 +50,7 @@ describe("buf curl", () => {
   it("lists the services and the methods, over both versions of reflection", async () => {
     for (const version of ["grpc-v1", "grpc-v1alpha"]) {
       const reflect = ["--reflect-protocol", version];
-      const services = await run([...GRPC, ...reflect, "--list-services", server.url]);
+      const services = await runBuf([...GRPC, ...reflect, "--list-services", server.url]);
       expect(services.stdout.trim().split("\n")).toEqual([
         "agentsessions.v1.Sessions",
         "grpc.health.v1.Health",
@@ -90,9 +62,10 @@ describe("buf curl", () => {
         "holdfast.v1.Tasks",
         "holdfast.v1.ToolCalls",
         "holdfast.v1.Turns",
+        "roz.v1.AgentService",
       ]);
-      const methods = await run([...GRPC, ...reflect, "--list-methods", server.url]);
-      for (const service of [Sessions, Journal, Environments, Health]) {
+      const methods = await runBuf([...GRPC, ...reflect, "--list-methods", server.url]);
+      for (const service of [Sessions, Journal, Environments, Tasks, AgentService, Health]) {
         for (const { name } of service.methods) expect(methods.stdout).toContain(`${service.typeName}/${name}\n`);
       }
     }
