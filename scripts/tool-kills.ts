@@ -4,6 +4,9 @@ import { parseArgs } from "node:util";
 import { runCampaign, type CampaignReport } from "../e2e/support/tool-kills/campaign.ts";
 import { TemporaryFolder } from "../src/testing/temporary-folder.ts";
 
+/** How many turns may end in one life of a server. */
+const LIFE_TURNS_MAX = 100;
+
 const HELP = `npm run tool-kills -- [options]
 
 Runs turns that call tools with real effects, in several sessions at once, on a real server (SQLite, synchronous=FULL) that is killed with SIGKILL at
@@ -14,7 +17,7 @@ Options:
   --turns N     how many tool turns (default 10000)
   --seed N      draws the turns and the moments of the kills (default 1)
   --sessions N  how many sessions run at once (default 8)
-  --life MS     how long a server lives at most (default 1500)
+  --life MS     how long a server lives at most, in milliseconds (default 4000); never for more than ${LIFE_TURNS_MAX} turns
   --help        this text
 `;
 
@@ -37,7 +40,7 @@ function readOptions(args: readonly string[]): Run | "help" | { readonly refusal
       if (!/^[1-9]\d{0,8}$/.test(value)) throw new Error(`--${name} must be a whole number from 1`);
       return Number(value);
     };
-    return { turns: whole("turns", 10_000), seed: whole("seed", 1), sessions: whole("sessions", 8), lifeMsMax: whole("life", 1_500) };
+    return { turns: whole("turns", 10_000), seed: whole("seed", 1), sessions: whole("sessions", 8), lifeMsMax: whole("life", 4_000) };
   } catch (error) {
     return { refusal: error instanceof Error ? error.message : String(error) };
   }
@@ -65,7 +68,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   using folder = new TemporaryFolder("disk");
-  const report = await runCampaign({ ...run, folder: folder.path, tell: (line) => console.log(line) });
+  const report = await runCampaign({ ...run, lifeTurnsMax: LIFE_TURNS_MAX, folder: folder.path, tell: (line) => console.log(line) });
   console.log(told(report));
   for (const violation of report.violations) console.error(violation);
   return report.violations.length === 0 ? 0 : 1;

@@ -25,6 +25,8 @@ export interface CampaignOptions {
   readonly sessions: number;
   /** How long a server lives at most, from when it listens. */
   readonly lifeMsMax: number;
+  /** In how many turns it takes part at most: where they are fast, it is killed as often as where they are slow. */
+  readonly lifeTurnsMax: number;
   /** Told now and then how far it is. */
   readonly tell?: (line: string) => void;
 }
@@ -57,6 +59,8 @@ const TURNS_PER_SESSION = 20;
 /** One life in this many is ended before the server listens. */
 const EARLY_ONE_IN = 10;
 const START_MS_MAX = 600;
+/** A kill that comes after a turn's end comes so much later at most, in the middle of something else. */
+const AFTER_TURN_MS_MAX = 30;
 const TOLD_EVERY = 500;
 
 /** Runs it to its end. Rejects where a turn cannot be brought to its end. */
@@ -77,6 +81,8 @@ class Campaign {
   #ended = 0;
   #kills = 0;
   #killsAtStart = 0;
+  /** Told when a turn has ended. */
+  #onEnded: () => void = () => undefined;
 
   constructor(options: CampaignOptions) {
     this.#options = options;
@@ -112,6 +118,7 @@ class Campaign {
       if (count % TURNS_PER_SESSION === 0) this.#sessions.push((session = await createSession(this.#door)));
       await runTurn(this.#door, session, planTurn(`w${index}-t${count}`, random), this.#counts);
       this.#ended += 1;
+      this.#onEnded();
       if (this.#ended % TOLD_EVERY === 0) this.#options.tell?.(`${this.#ended} turns ended, ${this.#kills} kills`);
     }
   }
@@ -125,7 +132,7 @@ class Campaign {
       const withTools = random.below(2) === 0;
       const isEarly = random.below(EARLY_ONE_IN) === 0;
       if (isEarly) await this.#dieEarly(host, random.below(START_MS_MAX), withTools);
-      else await this.#live(host, random.below(this.#options.lifeMsMax), { withTools, over });
+      else await this.#live(host, { withTools, over });
       this.#kills += 1;
       const refused = model.requests.find(({ refusal }) => refusal !== undefined);
       if (refused !== undefined) throw new Error(`a provider would refuse a request: ${refused.refusal}`);
@@ -140,11 +147,26 @@ class Campaign {
   }
 
   /** A life in which clients are served until they are cut off. */
-  async #live(host: HostProcess, lifeMs: number, end: { readonly withTools: boolean; readonly over: AbortSignal }): Promise<void> {
+  async #live(host: HostProcess, end: { readonly withTools: boolean; readonly over: AbortSignal }): Promise<void> {
+    const { lifeMsMax, lifeTurnsMax } = this.#options;
+    const random = this.#killing;
+    const [ms, turns, afterMs] = [random.below(lifeMsMax), random.below(lifeTurnsMax) + 1, random.below(AFTER_TURN_MS_MAX)];
     await this.#door.open(await host.ready);
-    await pause(lifeMs, undefined, { signal: end.over }).catch(() => undefined);
+    await this.#lived(ms, turns, end.over);
+    await pause(afterMs);
     await host.kill(end);
     this.#door.close();
+  }
+
+  /** Resolves when so much time has gone by, when so many turns have ended, or when all is over. */
+  async #lived(ms: number, turns: number, over: AbortSignal): Promise<void> {
+    const enough = new AbortController();
+    const due = this.#ended + turns;
+    this.#onEnded = () => {
+      if (this.#ended >= due) enough.abort();
+    };
+    await pause(ms, undefined, { signal: AbortSignal.any([over, enough.signal]) }).catch(() => undefined);
+    this.#onEnded = () => undefined;
   }
 
   #start(modelUrl: string, recover: "leave" | "resume"): HostProcess {
