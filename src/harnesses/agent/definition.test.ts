@@ -90,7 +90,7 @@ describe("an agent's definition", () => {
 
   it("takes lists and reasons up to their limits", () => {
     const blocked = (count: number, reason: number) => ({
-      tools: { blocked: Array(count).fill({ tool: "rm", reason: "x".repeat(reason) }) },
+      tools: { blocked: Array.from({ length: count }, () => ({ tool: "rm", reason: "x".repeat(reason) })) },
     });
     expect(parseAgent(blocked(1_000, 1_024), "agents.a").tools.blocked).toHaveLength(1_000);
     expect(() => parseAgent(blocked(1_001, 1), "agents.a")).toThrow("agents.a.tools.blocked: must have at most 1000 entries");
