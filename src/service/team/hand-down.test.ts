@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { HoldfastError } from "../../base/index.ts";
 import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import type { JournalStore } from "../../journal/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import {
+  DyingStore,
   silent,
   SPAWN_AGENTS,
   spawnCall,
@@ -127,5 +130,32 @@ describe("cancellation", () => {
     for (const session of [kept.worker, pretender, orphan]) expect((await next.story(session)).at(-1)).toBe("MODEL_CALL");
     await next.controller.cancel({ session: kept.session, executionId: "", reason: "USER" });
     expect((await storyUntil(world, kept.worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("is tried again where the store refuses it just now", async () => {
+    const world = newWorld();
+    let refused = 0;
+    let isDown = false;
+    const journal: JournalStore = {
+      ...new DyingStore(world.journal, { atAppend: Number.POSITIVE_INFINITY, when: "before" }).view(),
+      get: async (session, options) => {
+        if (isDown && session[14] === "8") {
+          refused += 1;
+          throw new HoldfastError("unavailable", "journal: it is away");
+        }
+        return world.journal.get(session, options);
+      },
+    };
+    await using host = world.host({ journal });
+    const { session, worker } = await working(world, host);
+    isDown = true;
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    // Both the spawner's journal and the call that gave up tell of it.
+    await expect.poll(() => refused).toBe(2);
+    world.ports.clock.advance(250);
+    await expect.poll(() => refused).toBe(4);
+    isDown = false;
+    world.ports.clock.advance(1_000);
+    expect((await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
   });
 });

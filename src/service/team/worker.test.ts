@@ -6,6 +6,8 @@ import { HarnessFailure } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import {
   answering,
+  gatedCall,
+  resultWords,
   silent,
   SPAWN_AGENTS,
   SpawnWorld,
@@ -17,6 +19,7 @@ import {
   type SpawnWorldOptions,
 } from "../../testing/index.ts";
 import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
+import { SPAWN_TOOL } from "./spawn-call.ts";
 
 const SUSPEND = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_SUSPEND}`;
 const CANCEL = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_CANCEL}`;
@@ -156,6 +159,24 @@ describe("a worker that waits for a person", () => {
     expect((await next.story(worker)).filter((line) => line.startsWith("EXECUTION_START"))).toEqual(["EXECUTION_START"]);
   });
 
+  it("waits for the approval of its own spawn first, where that needs one", async () => {
+    const world = newWorld({
+      harnesses: {
+        test: async (_, sink) => {
+          const call = gatedCall(SPAWN_TOOL, "c1", { args: { agent: "echo", prompt: "go" } });
+          await sink.output(resultWords(await sink.toolCall(call)));
+        },
+      },
+    });
+    await using host = world.host();
+    const { session, outcome } = await ran(host, "");
+    expect([outcome, await world.workers(session)]).toEqual(["parked", []]);
+    await decide(world, host, session);
+    const { turn } = await host.controller.resume(session, undefined);
+    expect(await turn!.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT you said go");
+  });
+
   it("may be resumed by that person: its spawner does not mind", async () => {
     const world = newWorld();
     await using host = world.host();
@@ -181,6 +202,23 @@ describe("a host that goes away", () => {
     expect((await next.story(session)).at(-2)).toBe("OUTPUT done");
     expect(await next.story(worker)).toEqual(["EXECUTION_START", "INPUT about it", "MODEL_CALL", "OUTPUT done", "END COMPLETED"]);
     expect((await world.workers(session)).length).toBe(1);
+  });
+
+  it("lets both be resumed at once, as a start with recovery does", async () => {
+    const world = newWorld();
+    const host = world.host();
+    const { session, worker } = await working(world, host);
+    await host[Symbol.asyncDispose]();
+    await using next = world.host({ hostId: "next", models: new TestModel(answering("done")) });
+    const [spawner, own] = await Promise.all([next.controller.resume(session, undefined), next.controller.resume(worker, undefined)]);
+    await own.turn?.outcome;
+    // Whoever came second looks again within a second.
+    for (let ticks = 0; ticks < 20; ticks++) {
+      world.ports.clock.advance(100);
+      await new Promise(setImmediate);
+    }
+    expect(await spawner.turn!.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await next.story(worker)).filter((line) => line.startsWith("EXECUTION_START"))).toEqual(["EXECUTION_START"]);
   });
 
   it("leaves the spawner waiting for a harness that the next one lacks, not with a failure", async () => {

@@ -69,7 +69,8 @@ class Drive implements Disposable {
     const { clock } = this.#context;
     const { timeoutMs, signal } = this.#request;
     const { createTimeMs } = (await this.#row()).seed;
-    const timer = timeoutMs === undefined ? undefined : clock.after(createTimeMs + timeoutMs - clock.nowMs(), () => this.#overdue.abort());
+    const leftMs = timeoutMs === undefined ? undefined : Math.max(0, createTimeMs + timeoutMs - clock.nowMs());
+    const timer = leftMs === undefined ? undefined : clock.after(leftMs, () => this.#overdue.abort());
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -135,6 +136,7 @@ class Drive implements Disposable {
     } catch (error) {
       const { code } = toHoldfastError(error);
       if (code !== "aborted" && code !== "failed_precondition") throw this.#interrupted(error);
+      return this.#lookAgain();
     }
   }
 
