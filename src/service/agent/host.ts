@@ -14,7 +14,7 @@ import type {
   ToolExecutor,
 } from "../../spi/index.ts";
 import type { SessionDefaults } from "../creation.ts";
-import { resolveHost, type ResolvedHost } from "../environment/index.ts";
+import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, resolveHost, type ResolvedHost } from "../environment/index.ts";
 import type { Channels } from "./channels.ts";
 import type { ClientTools } from "./client-tools.ts";
 import type { AgentLimits } from "./limits.ts";
@@ -38,11 +38,6 @@ export interface AgentHost {
   readonly log: Log;
   readonly limits: AgentLimits;
 }
-
-/** The annotations of an interactive session; its forks inherit them. */
-export const ENVIRONMENT_ANNOTATION = "holdfast.dev/environment";
-export const HOST_ANNOTATION = "holdfast.dev/host";
-export const INTERACTIVE_ANNOTATION = "holdfast.dev/interactive";
 
 /** Names of the tools that this host can run now. */
 export function hostToolNames({ tools }: Pick<AgentHost, "tools">): readonly string[] {

@@ -16,20 +16,22 @@ import { authorize } from "../access.ts";
 import { checkContent } from "../content.ts";
 import type { CallContext } from "../contract.ts";
 import { createFrom, seedOf } from "../creation.ts";
-import { AGENT_HARNESS, resolveContextTokens, resolveHost, resolveModel, turnConfig } from "../environment/index.ts";
+import {
+  AGENT_HARNESS,
+  ENVIRONMENT_ANNOTATION,
+  HOST_ANNOTATION,
+  KIND_ANNOTATION,
+  resolveContextTokens,
+  resolveHost,
+  resolveModel,
+  turnConfig,
+} from "../environment/index.ts";
 import { SERVICE_LIMITS } from "../limits.ts";
 import { bareDraft } from "../session-request.ts";
 import { overLimit, plainText, refuseMany, utf8Length } from "../text.ts";
 import { SessionNotes } from "./client-notes.ts";
 import { historyMessages, turnsOf } from "./history.ts";
-import {
-  ENVIRONMENT_ANNOTATION,
-  HOST_ANNOTATION,
-  hostToolNames,
-  INTERACTIVE_ANNOTATION,
-  type AgentHost,
-  type SessionPlace,
-} from "./host.ts";
+import { hostToolNames, type AgentHost, type SessionPlace } from "./host.ts";
 import type { AgentLimits } from "./limits.ts";
 import { checkTools, toolSpec } from "./tool-schemas.ts";
 import { HISTORY_HARNESS } from "./turn-view.ts";
@@ -103,7 +105,7 @@ function draftOf({ model = "", maxContextTokens }: StartSession, { environment, 
   const annotations = {
     [ENVIRONMENT_ANNOTATION]: environment.id,
     ...(host.hostId === "" ? {} : { [HOST_ANNOTATION]: host.hostId }),
-    [INTERACTIVE_ANNOTATION]: "true",
+    [KIND_ANNOTATION]: "interactive",
   };
   return { ...bareDraft(host.harness), model: resolveModel(environment, model), annotations };
 }

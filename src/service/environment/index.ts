@@ -1,5 +1,6 @@
 /** Environments: what they come to for a client, a tool and a turn. */
 
+export { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, isTask, KIND_ANNOTATION } from "./annotations.ts";
 export { AGENT_HARNESS, plainEnvironment } from "./defaults.ts";
 export { environmentId } from "./id.ts";
 export { resolveHost, type ResolvedHost } from "./hosts.ts";

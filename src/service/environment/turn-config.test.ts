@@ -31,12 +31,11 @@ describe("the config of a turn", () => {
       mode: "ooda_re_act",
       clientTools: [named("look", "pure"), { ...named("move"), timeoutMs: 30_000 }],
       projectContext: ["Use tabs.", "  ", "Be careful."],
-      systemContext: "The door is open.",
       maxContextTokens: 4_000,
       model: "m-9",
     });
     expect(made).toEqual({
-      system_prompt: "You help.\n\nUse tabs.\n\nBe careful.\n\nThe door is open.",
+      system_prompt: "You help.\n\nUse tabs.\n\nBe careful.",
       model: "m-9",
       params: { temperature: 0 },
       tools: { free: ["look"], ask: ["move"], blocked: [], pure: ["look"] },

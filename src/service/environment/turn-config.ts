@@ -36,8 +36,6 @@ export interface EnvironmentTurn {
   readonly hostTools: readonly string[];
   /** Blocks of text that stand behind the environment's own instructions. */
   readonly projectContext: readonly string[];
-  /** A further block, for this turn alone. */
-  readonly systemContext?: string | undefined;
   /** As `resolveContextTokens` says. */
   readonly maxContextTokens?: number | undefined;
   /** As `resolveModel` says; "" for the session's. */
@@ -103,9 +101,9 @@ export function agentDefinition(environment: Environment, turn: EnvironmentTurn)
 }
 
 /** The instructions that all turns have in common come first, so that requests begin alike. */
-function promptOf({ agent }: Environment, { projectContext, systemContext = "" }: EnvironmentTurn): string {
+function promptOf({ agent }: Environment, { projectContext }: EnvironmentTurn): string {
   const own = typeof agent["system_prompt"] === "string" ? agent["system_prompt"] : "";
-  return [own, ...projectContext, systemContext].filter((block) => block.trim() !== "").join("\n\n");
+  return [own, ...projectContext].filter((block) => block.trim() !== "").join("\n\n");
 }
 
 /** What is said of a tool that is blocked where the rule says nothing. */

@@ -2,7 +2,6 @@
 
 export { DEPTH_ANNOTATION, depthOf, SPAWNED_BY_ANNOTATION, spawnerOf, TASK_ANNOTATION, taskOf, workerAnnotations } from "./annotations.ts";
 export { SPAWN_TOOL, spawnCallOf, workerUid } from "./spawn-call.ts";
-export { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, isTask, KIND_ANNOTATION } from "./task-annotations.ts";
 export { createTasksService, PROMPT_BYTES_MAX, type TasksServiceOptions } from "./tasks.ts";
 export { SPAWN_LIMITS, type SpawnLimits } from "./spawn-limits.ts";
 export { createSpawnTool, type SpawnOptions, type SpawnTool } from "./spawn-tool.ts";

@@ -11,7 +11,7 @@ import { TaskSchema, TaskWorkerSchema, Task_State, type Task, type TaskWorker } 
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import { messageText } from "../../spi/index.ts";
 import { spawnCallOf, workerUid } from "./spawn-call.ts";
-import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION } from "./task-annotations.ts";
+import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION } from "../environment/annotations.ts";
 
 /** Records that are looked at in one step back. */
 const LOOK_BACK_RECORDS = 64;

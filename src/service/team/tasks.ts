@@ -33,7 +33,7 @@ import { resolveContextTokens, resolveHost, resolveModel, turnConfig, type Resol
 import { SERVICE_LIMITS, type ServiceLimits } from "../limits.ts";
 import { pageSizeOf, pageToken, readPageToken } from "../list-request.ts";
 import { nameText, overLimit } from "../text.ts";
-import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, isTask, KIND_ANNOTATION } from "./task-annotations.ts";
+import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, isTask, KIND_ANNOTATION } from "../environment/annotations.ts";
 import { listedTask, wholeTask } from "./task-view.ts";
 import { watchTeam } from "./watch-team.ts";
 

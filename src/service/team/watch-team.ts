@@ -18,7 +18,7 @@ import type { Event } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { TeamEvent } from "../../gen/roz/v1/agent_pb.ts";
 import type { JournalStore, SessionRow, StoredRecord } from "../../journal/index.ts";
 import { Confluence } from "../confluence.ts";
-import { HOST_ANNOTATION } from "./task-annotations.ts";
+import { HOST_ANNOTATION } from "../environment/annotations.ts";
 import { Team, type Member } from "./team.ts";
 
 /** What watching needs. */
