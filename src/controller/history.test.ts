@@ -56,10 +56,38 @@ describe("a session's history", () => {
     expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }))).toEqual(span(1, 24));
     expect(reads.map(({ fromSeq, toSeq }) => [fromSeq, toSeq])).toEqual([
       [1, 20],
-      [20, 20],
-      [21, 24],
+      [20, 24],
       [24, 24],
     ]);
+  });
+
+  it("is whole where the cache gives the session up while it is read", async () => {
+    const { journal, session } = await journalOf(10);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    await seqsOf(new JournalHistory(session, 20 as Seq, { journal, cache, origins }));
+    const read = journal.read.bind(journal);
+    journal.read = (request) => {
+      cache.forget(session);
+      return read(request);
+    };
+    expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }))).toEqual(span(1, 24));
+  });
+
+  it("is read behind what is cached, and over its end, without what is before", async () => {
+    const { journal, session } = await journalOf(10);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    const history = new JournalHistory(session, 40 as Seq, { journal, cache, origins });
+    await seqsOf(history, { toSeq: 20 as Seq });
+    const ranges = [
+      [18, 23],
+      [20, 20],
+      [5, 7],
+      [30, 31],
+      [24, 40],
+    ] as const;
+    for (const [from, to] of ranges) {
+      expect(await seqsOf(history, { fromSeq: from as Seq, toSeq: to as Seq })).toEqual(span(from, to));
+    }
   });
 
   it("keeps no more than its bytes, and gives up the session that was used longest ago", () => {

@@ -110,24 +110,35 @@ export class JournalHistory implements History {
     const fromSeq = Math.max(options.fromSeq ?? 1, 1) as Seq;
     const toSeq = Math.min(options.toSeq ?? this.lastSeq, this.lastSeq) as Seq;
     if (fromSeq > toSeq) return;
-    await this.#refuseStale();
-    const cached = this.#cache.slice(this.#session, fromSeq, toSeq);
-    if (cached.length > 0) yield { firstSeq: fromSeq, events: cached };
-    const restSeq = (fromSeq + cached.length) as Seq;
-    if (restSeq > toSeq) return;
-    for await (const records of this.#journal.read({ session: this.#session, fromSeq: restSeq, toSeq, signal: options.signal })) {
-      yield this.#decode(records);
-    }
+    const range = { fromSeq, toSeq, signal: options.signal };
+    const end = this.#cache.endOf(this.#session);
+    if (end !== undefined && (yield* this.#readOn(end, range))) return;
+    for await (const records of this.#journal.read({ session: this.#session, ...range })) yield this.#decode(records);
   }
 
-  /** Forgets what is cached when the session's journal does not have it. */
-  async #refuseStale(): Promise<void> {
-    const end = this.#cache.endOf(this.#session);
-    if (end === undefined) return;
-    for await (const [record] of this.#journal.read({ session: this.#session, fromSeq: end.seq, toSeq: end.seq })) {
-      if (record?.contentHash === end.hash) return;
+  /**
+   * What is cached up to `end`, and what the store has behind it: read together with the record that says whether the journal still is the one
+   * that was cached. False where nothing was handed out; a cache that is of another journal is forgotten.
+   */
+  async *#readOn(end: Head, range: { fromSeq: Seq; toSeq: Seq; signal?: AbortSignal | undefined }): AsyncGenerator<HistoryPage, boolean> {
+    const { fromSeq, toSeq, signal } = range;
+    const lastSeq = fromSeq > end.seq ? end.seq : (Math.max(end.seq, toSeq) as Seq);
+    let isRead = false;
+    for await (const records of this.#journal.read({ session: this.#session, fromSeq: end.seq, toSeq: lastSeq, signal })) {
+      if (isRead) {
+        yield this.#decode(records);
+        continue;
+      }
+      if (records[0]?.contentHash !== end.hash) break;
+      const cached = this.#cache.slice(this.#session, fromSeq, toSeq);
+      // A cache that has given the session up meanwhile has nothing of it, and so has one in which the range has not begun.
+      if (fromSeq + cached.length <= Math.min(end.seq, toSeq) || cached.length === 0) return false;
+      yield { firstSeq: fromSeq, events: cached };
+      isRead = true;
+      if (records.length > 1) yield this.#decode(records.slice(1));
     }
-    this.#cache.forget(this.#session);
+    if (!isRead) this.#cache.forget(this.#session);
+    return isRead;
   }
 
   #decode(records: readonly StoredRecord[]): HistoryPage {

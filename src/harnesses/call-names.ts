@@ -2,7 +2,16 @@
 
 /** Hands out names; the same ids in the same order get the same names. */
 export class CallNames {
-  readonly #taken = new Set<string>();
+  readonly #taken: Set<string>;
+
+  constructor(taken: Iterable<string> = []) {
+    this.#taken = new Set(taken);
+  }
+
+  /** Another one that goes on from here. */
+  copy(): CallNames {
+    return new CallNames(this.#taken);
+  }
 
   /** The id itself where it is free; otherwise the id with a number. */
   nameOf(id: string): string {

@@ -1,7 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { seqOf } from "../base/ids.ts";
-import { EventSchema, MessageSchema, ToolResultSchema, type Event, type Message } from "../gen/agentsessions/v1/common_pb.ts";
+import {
+  EventSchema,
+  Lifecycle_Kind,
+  LifecycleSchema,
+  MessageSchema,
+  ToolResultSchema,
+  type Event,
+  type Message,
+} from "../gen/agentsessions/v1/common_pb.ts";
 import { EventKind, textMessage, type HistoryPage } from "../spi/index.ts";
 import { Conversation, conversationOf } from "./conversation.ts";
 
@@ -167,6 +175,57 @@ describe("a conversation", () => {
         results({ id: "observation.e", output: { ok: true } }),
       ]);
     });
+  });
+
+  it("goes on as it was from wherever a copy is taken, and leaves what it was copied from as it is", () => {
+    const baseline = (detail: string): Event =>
+      event(EventKind.EVENT_LIFECYCLE, {
+        case: "lifecycle",
+        value: create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_BASELINE, detail: `holdfast:${detail}` }),
+      });
+    const call = (id: string, tool: string): Event =>
+      create(EventSchema, { kind: EventKind.EVENT_TOOL_CALL, executionId: "e", body: { case: "tool", value: { id, tool } } });
+    const heard = event(EventKind.EVENT_TOOL_RESULT, {
+      case: "result",
+      value: create(ToolResultSchema, { id: "inbox", content: textMessage("user", "and this").parts }),
+    });
+    const events = [
+      user("go"),
+      output(calls("a", "b", "a")),
+      result("b"),
+      result("a~2"),
+      result("a"),
+      baseline('{"results":1,"reasoning":0,"summary":2}'),
+      assistant("the notes"),
+      call("inbox", "holdfast.inbox"),
+      heard,
+      call("observation.e", "eyes"),
+      result("observation.e"),
+      output(calls("a")),
+      result("a~3"),
+      assistant("done"),
+    ];
+    const seen = ({ entries, baseline: at, summary }: Conversation) => structuredClone({ entries, at, summary });
+    const until = (seq: number): Conversation => {
+      const conversation = new Conversation();
+      conversation.addEvents(events.slice(0, seq));
+      return conversation;
+    };
+    for (let seq = 0; seq <= events.length; seq += 1) {
+      const [original, untouched] = [until(seq), until(seq)];
+      const copy = original.copy();
+      copy.addEvents(events.slice(seq));
+      expect(seen(copy)).toEqual(seen(until(events.length)));
+      expect(seen(original)).toEqual(seen(untouched));
+      original.addEvents(events.slice(seq));
+      expect(seen(original)).toEqual(seen(copy));
+    }
+    expect(seen(until(events.length))).toMatchObject({ summary: "the notes", at: { summary: 2 } });
+    expect(
+      until(events.length)
+        .entries.flatMap((entry) => entry.calls)
+        .every((slot) => slot.result !== undefined),
+    ).toBe(true);
   });
 
   it("takes the inputs of the turn that begins, results for former calls among them", () => {

@@ -14,6 +14,7 @@
  */
 
 import { create } from "@bufbuild/protobuf";
+import { deeplyFrozen } from "../base/frozen.ts";
 import { MessageSchema, PartSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import {
   baselineAccount,
@@ -63,15 +64,15 @@ type OpenSlot = { -readonly [Key in keyof CallSlot]: CallSlot[Key] };
 
 /** A conversation under construction. */
 export class Conversation {
-  readonly #entries: ConversationEntry[] = [];
+  #entries: ConversationEntry[] = [];
   /** Calls that have no result yet: the latest of each host id, and the latest of each id. */
-  readonly #openByHostId = new Map<string, OpenSlot>();
-  readonly #openById = new Map<string, OpenSlot>();
+  #openByHostId = new Map<string, OpenSlot>();
+  #openById = new Map<string, OpenSlot>();
   #names = new CallNames();
   /** Calls of the inbox that have no result yet. */
-  readonly #inboxCalls = new Set<string>();
+  #inboxCalls = new Set<string>();
   /** Calls of observations that have no result yet. */
-  readonly #observationCalls = new Set<string>();
+  #observationCalls = new Set<string>();
   #baseline = NO_BASELINE;
   /** A baseline that waits for its summary. */
   #announced: Baseline | undefined;
@@ -92,9 +93,32 @@ export class Conversation {
     return this.#summary;
   }
 
+  /** Another conversation that goes on from here: what is added to one of them is not in the other. */
+  copy(): Conversation {
+    const copy = new Conversation();
+    // Of what is there only calls without a result can still change: each has its own of these.
+    const open = new Map<CallSlot, OpenSlot>();
+    for (const slot of [...this.#openByHostId.values(), ...this.#openById.values()]) open.set(slot, { ...slot });
+    copy.#entries = open.size === 0 ? this.#entries.slice() : this.#entries.map((entry) => withOwnSlots(entry, open));
+    copy.#openByHostId = new Map([...this.#openByHostId].map(([id, slot]) => [id, open.get(slot)!]));
+    copy.#openById = new Map([...this.#openById].map(([id, slot]) => [id, open.get(slot)!]));
+    copy.#names = this.#names.copy();
+    copy.#inboxCalls = new Set(this.#inboxCalls);
+    copy.#observationCalls = new Set(this.#observationCalls);
+    copy.#baseline = this.#baseline;
+    copy.#announced = this.#announced;
+    copy.#summary = this.#summary;
+    return copy;
+  }
+
   /** Adds a page of events; pages come in their order. */
   addPage(page: HistoryPage): void {
-    for (const event of page.events) this.#addEvent(event);
+    this.addEvents(page.events);
+  }
+
+  /** Adds the events that come next. */
+  addEvents(events: readonly Event[]): void {
+    for (const event of events) this.#addEvent(event);
   }
 
   /** A turn begins: calls get names of their own again. */
@@ -208,6 +232,11 @@ export class Conversation {
   }
 }
 
+function withOwnSlots(entry: ConversationEntry, open: ReadonlyMap<CallSlot, CallSlot>): ConversationEntry {
+  if (!entry.calls.some((slot) => open.has(slot))) return entry;
+  return { ...entry, calls: entry.calls.map((slot) => open.get(slot) ?? slot) };
+}
+
 /** The conversation of a journal that is there as a whole. */
 export function conversationOf(pages: Iterable<HistoryPage>): Message[] {
   const conversation = new Conversation();
@@ -233,8 +262,14 @@ export function resultsOf(calls: readonly CallSlot[]): Message {
 }
 
 function resultPart(id: string, result: ToolResult | undefined): Part {
-  const value = result ?? create(ToolResultSchema, { id, isError: true, error: UNKNOWN_OUTCOME });
-  return create(PartSchema, { part: { case: "toolResult", value: value.id === id ? value : create(ToolResultSchema, { ...value, id }) } });
+  const value = result ?? deeplyFrozen(create(ToolResultSchema, { id, isError: true, error: UNKNOWN_OUTCOME }));
+  return create(PartSchema, { part: { case: "toolResult", value: value.id === id ? value : renamed(value, id) } });
+}
+
+/** The result under the id that the model gave its call. */
+function renamed(result: ToolResult, id: string): ToolResult {
+  const copy = create(ToolResultSchema, { ...result, id });
+  return Object.isFrozen(result) ? deeplyFrozen(copy) : copy;
 }
 
 function resultAsText(result: ToolResult): Part {

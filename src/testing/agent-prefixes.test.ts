@@ -4,17 +4,20 @@
  * that each of them can fail.
  */
 
+import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { newSessionUid, seqOf, type SessionUid } from "../base/index.ts";
+import { deeplyFrozen, newSessionUid, seqOf, type SessionUid } from "../base/index.ts";
 import { inputHash } from "../canon/index.ts";
-import { contextOf } from "../harnesses/agent/context.ts";
+import { MessageSchema, PartSchema, ToolCallSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { HistoryFolds, type HistoryFold } from "../harnesses/agent/history-folds.ts";
+import { RequestContext } from "../harnesses/agent/request-context.ts";
 import { Conversation, createAgentHarness } from "../harnesses/index.ts";
 import { anthropicRequestBody } from "../models/anthropic-request.ts";
 import { googleRequest } from "../models/google-request.ts";
 import { openAiRequestBody } from "../models/openai-request.ts";
 import { responsesRequestBody } from "../models/responses-request.ts";
-import { EventKind, messageText, textMessage, type ModelRequest } from "../spi/index.ts";
+import { EventKind, messageText, textMessage, type Event, type History, type ModelRequest, type Start } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { AgentWorld, agentConfig, sayingModel, type Saying } from "./agent-world.ts";
 import type { TestHost } from "./host.ts";
@@ -188,7 +191,9 @@ describe("the request that an agent begins its next turn with", () => {
           if (isSummary(requests[nth]!)) continue;
           const conversation = new Conversation();
           conversation.addPage({ firstSeq: seqOf(1), events: events.slice(0, index) });
-          expect(requests[nth]!.messages.slice(1)).toEqual(contextOf(conversation));
+          const context = new RequestContext("");
+          context.update(conversation);
+          expect(requests[nth]!.messages.slice(1)).toEqual(context.messages);
           compared += 1;
         }
         await host[Symbol.asyncDispose]();
@@ -196,6 +201,31 @@ describe("the request that an agent begins its next turn with", () => {
       { seed: 7, numRuns: 60, endOnFailure: true },
     );
     expect(compared).toBeGreaterThan(300);
+  });
+
+  it("is the same whether the past is read anew or gone on from where an earlier turn left it", async () => {
+    let gone = 0;
+    await fc.assert(
+      fc.asyncProperty(script, fates, fc.array(fc.nat(7), { minLength: 1, maxLength: 5 }), async (sayings, choices, strides) => {
+        const { host, session } = await lived(sayings, choices);
+        const events = (await host.records(session)).map(({ event }) => deeplyFrozen(event!));
+        const folds = new HistoryFolds();
+        for (let [seq, step] = [1, 0]; seq <= events.length; seq += 1 + strides[step++ % strides.length]!) {
+          const past = events.slice(0, seq);
+          const kept = await folds.read(pastOf(session, past), { system: "Help.", signal: NEVER });
+          const anew = { conversation: new Conversation(), context: new RequestContext("Help.") };
+          anew.conversation.addEvents(past);
+          expect(seenOf(kept)).toEqual(seenOf(anew));
+          // The turn that got it adds its own; the next one must not see that.
+          for (const fold of [kept, anew]) goOn(fold, seq);
+          expect(seenOf(kept)).toEqual(seenOf(anew));
+          gone += 1;
+        }
+        await host[Symbol.asyncDispose]();
+      }),
+      { seed: 11, numRuns: 40, endOnFailure: true },
+    );
+    expect(gone).toBeGreaterThan(400);
   });
 
   it("would be refused if it were what the journal has of it and no more", async () => {
@@ -216,6 +246,37 @@ describe("the request that an agent begins its next turn with", () => {
     await host[Symbol.asyncDispose]();
   });
 });
+
+const NEVER = new AbortController().signal;
+
+/** A history of frozen events, as a host hands them out. */
+function pastOf(sessionUid: SessionUid, events: readonly Event[]): Pick<Start, "sessionUid" | "history"> {
+  const read: History["read"] = async function* ({ fromSeq = seqOf(1) } = {}) {
+    if (fromSeq <= events.length) yield { firstSeq: fromSeq, events: events.slice(fromSeq - 1) };
+  };
+  return { sessionUid, history: { lastSeq: seqOf(events.length), read } };
+}
+
+/** Everything that a turn finds in what it was given. */
+function seenOf({ conversation, context }: HistoryFold): object {
+  const { entries, baseline, summary } = conversation;
+  context.update(conversation);
+  const { messages, sizes, tokens } = context;
+  return { entries, baseline, summary, messages, sizes, tokens };
+}
+
+/** A turn of the past: an input, answers to every call that has none, and calls of its own. */
+function goOn({ conversation }: HistoryFold, seq: number): void {
+  const open = conversation.entries.flatMap(({ calls }) => calls.filter(({ result }) => result === undefined));
+  for (const { hostId } of open) conversation.addResult(create(ToolResultSchema, { id: hostId, output: { late: seq } }));
+  conversation.beginTurn();
+  conversation.addInput(textMessage("user", `and now? ${seq}`));
+  const mine = create(ToolCallSchema, { id: "mine", tool: "small", args: { n: seq } });
+  conversation.addOutput(
+    create(MessageSchema, { role: "assistant", parts: [create(PartSchema, { part: { case: "toolCall", value: mine } })] }),
+  );
+  conversation.addBaseline({ ...conversation.baseline, results: conversation.entries.length });
+}
 
 type Special = "unknown" | "cleared" | "notes" | "reasoning" | "heard" | "observed" | "forgotten" | "told";
 

@@ -18,15 +18,17 @@ import {
   type ToolResult,
 } from "../../spi/index.ts";
 import { accountOf, type Baseline } from "../baseline.ts";
-import { Conversation, type CallSlot, type ConversationEntry } from "../conversation.ts";
+import type { CallSlot, Conversation } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
 import { formOf } from "./answer.ts";
 import { nextBaseline, type RequestSizes } from "./compaction.ts";
-import { contextOf, isUnanswered, lastWordOf, unseenFrom } from "./context.ts";
+import { isUnanswered, lastWordOf, unseenFrom } from "./context.ts";
 import type { Agent } from "./definition.ts";
-import { entrySize, messageTokens, NO_SIZE, textTokens, toolsTokens, type EntrySize } from "./estimate.ts";
+import { messageTokens, NO_SIZE, textTokens, toolsTokens } from "./estimate.ts";
+import type { HistoryFold, HistoryFolds } from "./history-folds.ts";
 import { offeredTools, type OfferedTools } from "./offered-tools.ts";
 import { checkObserver, OODA_RULES, StaleCalls, unobserved } from "./ooda.ts";
+import type { RequestContext } from "./request-context.ts";
 import { summaryRequest } from "./summary.ts";
 import { firstPhysical, refuseAll, toolResults, type ToolRound } from "./tool-round.ts";
 
@@ -37,6 +39,7 @@ const OBSERVATION_SHARE = 1.25;
 export interface TurnDrive {
   /** With the model that is asked. */
   readonly agent: Agent;
+  readonly folds: HistoryFolds;
   readonly sink: EventSink;
   readonly signal: AbortSignal;
 }
@@ -54,48 +57,43 @@ export class AgentTurn {
   readonly #tools: OfferedTools;
   readonly #hostTools: readonly ToolDefinition[];
   readonly #conversation: Conversation;
+  readonly #context: RequestContext;
   /** The first entry of this turn. */
   readonly #inputsFrom: number;
   readonly #stale = new StaleCalls();
   /** Whether anybody waits for an answer. */
   readonly isUnanswered: boolean;
-  readonly #system: readonly Message[];
   readonly #fixedTokens: number;
   #answer: Message | undefined;
-  /** Sizes of entries that are complete. */
-  readonly #sizes = new WeakMap<ConversationEntry, EntrySize>();
 
-  private constructor(start: Start, drive: TurnDrive, read: { readonly conversation: Conversation; readonly inputsFrom: number }) {
+  private constructor(start: Start, drive: TurnDrive, { conversation, context }: HistoryFold) {
     const { agent, sink, signal } = drive;
     this.#drive = drive;
-    this.#conversation = read.conversation;
-    this.#inputsFrom = read.inputsFrom;
-    this.isUnanswered = isUnanswered(read.conversation, read.inputsFrom);
+    this.#conversation = conversation;
+    this.#context = context;
+    this.#inputsFrom = conversation.entries.length;
+    conversation.beginTurn();
+    for (const input of start.inputs) conversation.addInput(input);
+    this.isUnanswered = isUnanswered(conversation, this.#inputsFrom);
     this.#hostTools = start.tools ?? [];
     this.#tools = offeredTools(this.#hostTools, agent);
     this.#round = { sink, signal, executionId: start.executionId, tools: this.#tools };
-    const rules = agent.mode === "ooda_re_act" ? OODA_RULES : "";
-    const form = agent.answer === undefined ? "" : formOf(agent.answer);
-    const instructions = [agent.systemPrompt, rules, form].filter((text) => text !== "");
-    this.#system = instructions.length === 0 ? [] : [textMessage("system", instructions.join("\n\n"))];
-    this.#fixedTokens = this.#system.reduce((sum, message) => sum + messageTokens(message), toolsTokens(this.#tools.definitions));
+    const systemTokens = context.system === undefined ? 0 : messageTokens(context.system);
+    this.#fixedTokens = systemTokens + toolsTokens(this.#tools.definitions);
   }
 
   /** Reads what was said before, and this turn's inputs. */
   static async begin(start: Start, drive: TurnDrive): Promise<AgentTurn> {
-    const conversation = new Conversation();
-    for await (const page of start.history.read({ signal: drive.signal })) conversation.addPage(page);
-    conversation.beginTurn();
-    const inputsFrom = conversation.entries.length;
-    for (const input of start.inputs) conversation.addInput(input);
-    return new AgentTurn(start, drive, { conversation, inputsFrom });
+    const { agent, folds, signal } = drive;
+    return new AgentTurn(start, drive, await folds.read(start, { system: systemOf(agent), signal }));
   }
 
   /** Asks the model; the calls that it makes. */
   async ask({ toolChoice, reminder }: Asking = {}): Promise<readonly CallSlot[]> {
     await this.#prepare();
     const { definitions } = this.#tools;
-    const messages = [...this.#system, ...contextOf(this.#conversation)];
+    this.#context.update(this.#conversation);
+    const messages = [...this.#context.messages];
     if (reminder !== undefined) messages.push(textMessage("user", reminder));
     const offer = definitions.length === 0 ? {} : { tools: definitions, ...(toolChoice === undefined ? {} : { toolChoice }) };
     this.#answer = await this.#model({ messages, params: this.#drive.agent.params, ...offer });
@@ -153,7 +151,9 @@ export class AgentTurn {
   /** Goes on from a new baseline where the next request would be too large with `reservedTokens` more. */
   async #makeRoom(reservedTokens: number): Promise<void> {
     const limit = this.#drive.agent.contextTokensMax;
-    const current = this.#conversation.baseline;
+    const { baseline: current, summary } = this.#conversation;
+    this.#context.update(this.#conversation);
+    if (this.#fixedTokens + reservedTokens + textTokens(summary) + this.#context.tokens <= limit) return;
     const next = nextBaseline(this.#sizesNow(reservedTokens), current, limit);
     if (next === undefined) return;
     await this.#record(next);
@@ -183,18 +183,17 @@ export class AgentTurn {
     return {
       fixed: this.#fixedTokens + reservedTokens,
       summary: textTokens(summary),
-      entries: entries.map((entry, index) => (index < sizedFrom ? NO_SIZE : this.#sizeOf(entry))),
+      entries: this.#context.sizes.map((size, index) => (index < sizedFrom ? NO_SIZE : size)),
       lastWord: lastWordOf(entries),
       unseen: hasMode ? unseenFrom(entries) : entries.length - 1,
       system: hasMode ? this.#inputsFrom : entries.length,
     };
   }
+}
 
-  #sizeOf(entry: ConversationEntry): EntrySize {
-    const known = this.#sizes.get(entry);
-    if (known !== undefined) return known;
-    const size = entrySize(entry);
-    if (entry.calls.every(({ result }) => result !== undefined)) this.#sizes.set(entry, size);
-    return size;
-  }
+/** What stands before everything else: the agent's instructions, and what its mode and its answers ask for. */
+function systemOf({ systemPrompt, mode, answer }: Agent): string {
+  const rules = mode === "ooda_re_act" ? OODA_RULES : "";
+  const form = answer === undefined ? "" : formOf(answer);
+  return [systemPrompt, rules, form].filter((text) => text !== "").join("\n\n");
 }

@@ -10,7 +10,7 @@
  * - Messages that come meanwhile are asked for after each answer of the model, and go before its next one.
  * - An answer that is not of the form that the definition names is asked for once more; a second one ends the turn FAILED.
  * - A request that would be too large begins at a new baseline, which is recorded before it holds; see `compaction.ts`.
- * - It keeps nothing: what it does follows from the journal, its definition and the tools that were recorded with the turn.
+ * - It keeps nothing but what it would read again: what it does follows from the journal, its definition and the tools that were recorded with the turn.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -29,6 +29,7 @@ import {
   type SchemaCompiler,
 } from "./definition.ts";
 import { AgentTurn } from "./agent-turn.ts";
+import { HistoryFolds } from "./history-folds.ts";
 import { answerFault, reminderOf } from "./answer.ts";
 import { failure } from "./failure.ts";
 
@@ -70,11 +71,12 @@ export function createDefinedAgent(name: string, definition: AgentDefinition, op
 function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) => Agent): Harness {
   const capabilities = { resumability: Resumability.STATELESS_REPLAY, forkSafe: true, streaming: true, reasoningReplay: true };
   const descriptor = describeHarness({ id, version, capabilities });
+  const folds = new HistoryFolds();
   return {
     describe: async () => descriptor,
     run: async (start, sink, { signal }) => {
       const agent = settled(start, agentFor);
-      const turn = await AgentTurn.begin(start, { agent, sink, signal });
+      const turn = await AgentTurn.begin(start, { agent, folds, sink, signal });
       if (!turn.isUnanswered) return;
       for (let step = 1; step <= agent.maxSteps; step += 1) {
         const calls = await turn.ask();

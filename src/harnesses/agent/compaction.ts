@@ -38,7 +38,7 @@ export interface RequestSizes {
 export function requestSize({ fixed, summary, entries }: RequestSizes, baseline: Baseline): number {
   let size = fixed + summary;
   for (let index = Math.min(baseline.system, baseline.summary); index < entries.length; index += 1)
-    size += sizeAt(entries, index, baseline);
+    size += sizeAt(entries[index], index, baseline);
   return size;
 }
 
@@ -98,7 +98,7 @@ function summaryEnd({ entries, fixed, unseen, system }: RequestSizes, baseline: 
   let room = target * (1 - SUMMARY_SHARE) - fixed - kept;
   let end = entries.length;
   while (end > baseline.summary) {
-    if (!isKept(entries[end - 1], end - 1)) room -= sizeAt(entries, end - 1, baseline);
+    if (!isKept(entries[end - 1], end - 1)) room -= sizeAt(entries[end - 1], end - 1, baseline);
     if (room < 0) break;
     end -= 1;
   }
@@ -112,8 +112,7 @@ function systemKept({ entries, system }: RequestSizes, summary: number): number 
 }
 
 /** What an entry takes in a request. */
-function sizeAt(entries: readonly EntrySize[], index: number, baseline: Baseline): number {
-  const entry = entries[index];
+export function sizeAt(entry: EntrySize | undefined, index: number, baseline: Baseline): number {
   if (entry === undefined) return 0;
   if (index < baseline.summary) return entry.kind === "system" && index >= baseline.system ? entry.said : 0;
   const notesTo = entry.kind === "observation" ? baseline.observations : baseline.results;

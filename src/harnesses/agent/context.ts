@@ -1,33 +1,26 @@
 /** What a model is sent of a conversation: everything from its baseline on, and what stands for the rest. Pure. */
 
 import { create } from "@bufbuild/protobuf";
+import { deeplyFrozen } from "../../base/frozen.ts";
 import { MessageSchema, PartSchema, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { textMessage, type Message, type Part } from "../../spi/index.ts";
+import type { Baseline } from "../baseline.ts";
 import { resultsOf, saysSomething, type CallSlot, type Conversation, type ConversationEntry } from "../conversation.ts";
 
 /** What stands for a result, and for an observation, that is no longer sent. */
 const CLEARED = "[this result was left out to save room; make the call again if it is needed]";
-const CLEARED_OBSERVATION = "[An observation of how things stood at this point was left out to save room.]";
+const CLEARED_OBSERVATION = deeplyFrozen(
+  textMessage("user", "[An observation of how things stood at this point was left out to save room.]"),
+);
 
-/** The messages that a model is sent. */
-export function contextOf(conversation: Conversation): Message[] {
-  const { entries, baseline, summary } = conversation;
-  const messages = baseline.summary === 0 ? [] : [summaryMessage(summary)];
-  for (const [index, entry] of entries.entries()) {
-    if (index < baseline.summary) {
-      if (index >= baseline.system && isSystemInput(entry)) messages.push(entry.message);
-      continue;
-    }
-    if (entry.isObservation && index < baseline.observations) {
-      messages.push(textMessage("user", CLEARED_OBSERVATION));
-      continue;
-    }
-    const message = index < baseline.reasoning ? withoutReasoning(entry.message) : entry.message;
-    if (message === undefined) continue;
-    messages.push(message);
-    if (entry.calls.length > 0) messages.push(resultsOf(index < baseline.results ? entry.calls.map(cleared) : entry.calls));
-  }
-  return messages;
+/** The messages that a model is sent of the entry at `index`; none where it is summarised. */
+export function messagesOf(entry: ConversationEntry, index: number, baseline: Baseline): readonly Message[] {
+  if (index < baseline.summary) return index >= baseline.system && isSystemInput(entry) ? [entry.message] : [];
+  if (entry.isObservation && index < baseline.observations) return [CLEARED_OBSERVATION];
+  const message = index < baseline.reasoning ? withoutReasoning(entry.message) : entry.message;
+  if (message === undefined) return [];
+  if (entry.calls.length === 0) return [message];
+  return [message, resultsOf(index < baseline.results ? entry.calls.map(cleared) : entry.calls)];
 }
 
 /** Whether somebody waits for an answer: the last word is not the assistant's, or it is one of this turn's inputs, to be continued. */
@@ -58,9 +51,10 @@ export function isSystemInput({ message, isInput }: ConversationEntry): boolean 
   return isInput && message.role === "system";
 }
 
-function summaryMessage(summary: string): Message {
+/** What stands for everything that is summarised. */
+export function summaryMessage(summary: string): Message {
   const text = summary.trim() === "" ? "(nothing was noted)" : summary;
-  return textMessage("user", `[Notes on the conversation so far, which is no longer shown:]\n${text}`);
+  return deeplyFrozen(textMessage("user", `[Notes on the conversation so far, which is no longer shown:]\n${text}`));
 }
 
 /** The message without its reasoning; undefined where nothing else is in it. */
@@ -75,15 +69,9 @@ function cleared(slot: CallSlot): CallSlot {
   const { result } = slot;
   if (result === undefined || (isShort(result.content) && result.output === undefined)) return slot;
   const content = [create(PartSchema, { part: { case: "text", value: { text: CLEARED } } })];
-  return {
-    ...slot,
-    result: create(ToolResultSchema, {
-      id: result.id,
-      isError: result.isError,
-      error: result.error.slice(0, ERROR_CHARS).toWellFormed(),
-      content,
-    }),
-  };
+  const { id, isError, error } = result;
+  const note = create(ToolResultSchema, { id, isError, error: error.slice(0, ERROR_CHARS).toWellFormed(), content });
+  return { ...slot, result: deeplyFrozen(note) };
 }
 
 /** As much of an error stays. */
