@@ -29,7 +29,7 @@ export class HostProcess {
   constructor({ data, ledgers, modelUrl, recover, life }: HostOptions) {
     this.#mcpPidFile = join(ledgers, `mcp-${life}.pid`);
     const args = [PROGRAM, data, ledgers, this.#mcpPidFile, modelUrl, recover];
-    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
     this.#child = child;
     this.#exited = once(child, "exit");
     this.ready = urlFrom(child.stdout).then((address) => createClient({ transport: createNodeTransport({ address }) }));

@@ -44,4 +44,6 @@ const server = await startServer(
   { tools: createFunctionTools({ once: tool("once", true), always: tool("always", false), asked: tool("always", false) }) },
 );
 process.stdout.write(`listening on ${server.url}\n`);
-process.once("SIGTERM", () => void server.shutdown());
+process.once("SIGTERM", () => void server.shutdown().then(() => process.exit()));
+// Whoever started it holds its input open; without them it is nobody's.
+process.stdin.resume().once("close", () => process.exit(1));
