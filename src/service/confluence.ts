@@ -1,18 +1,21 @@
 /**
  * Several streams as one, in the order in which their items come. Streams may join while it flows.
  *
- * Invariant: a stream is asked for its next item when its last one was taken, so that as many items wait as there are streams, however slow the
- * reader is.
+ * Invariants:
+ * - A stream is asked for its next item when its last one was taken, so that as many items wait as there are streams, however slow the
+ *   reader is.
+ * - A reader that leaves lets go of every stream, of those too whose item it did not take.
  */
 
 /** Streams that flow into one. */
-export class Confluence<Item> {
+export class Confluence<Item> implements Disposable {
   readonly #waiting: { readonly item: Item; readonly taken: () => void }[] = [];
   #flowing = 0;
   #failure: { readonly error: unknown } | undefined;
   #ring: () => void = () => undefined;
+  #isLeft = false;
 
-  /** Lets a stream join. It is not ended from here: whoever made it ends it by its own signal. */
+  /** Lets a stream join. One that has no item yet is not ended from here: whoever made it ends it by its own signal. */
   join(stream: AsyncIterable<Item>): void {
     this.#flowing += 1;
     void this.#pour(stream);
@@ -32,13 +35,21 @@ export class Confluence<Item> {
     }
   }
 
+  /** Takes nothing more. */
+  [Symbol.dispose](): void {
+    this.#isLeft = true;
+    for (const { taken } of this.#waiting.splice(0)) taken();
+  }
+
   async #pour(stream: AsyncIterable<Item>): Promise<void> {
     try {
       for await (const item of stream) {
+        if (this.#isLeft) return;
         await new Promise<void>((taken) => {
           this.#waiting.push({ item, taken });
           this.#ring();
         });
+        if (this.#isLeft) return;
       }
     } catch (error) {
       this.#failure ??= { error };

@@ -57,6 +57,27 @@ async function setup() {
   return { host, journal, ports, session, gate, stop, watch };
 }
 
+/** Counts who watches from here on. `none` resolves once nobody does. */
+function countWatchers(journal: ReturnType<typeof createMemoryStore>): { readonly none: () => Promise<void> } {
+  const watch = journal.watch.bind(journal);
+  let count = 0;
+  let ring: () => void = () => undefined;
+  journal.watch = (session, listener) => {
+    const unwatch = watch(session, listener);
+    count += 1;
+    return () => {
+      unwatch();
+      count -= 1;
+      ring();
+    };
+  };
+  return {
+    none: async () => {
+      while (count > 0) await new Promise<void>((resolve) => (ring = resolve));
+    },
+  };
+}
+
 /** A TeamEvent in short words, with a worker by the word that it was given. */
 function wordsOf(names: ReadonlyMap<string, string>): (event: TeamEvent) => string {
   return ({ event: { case: kind, value } }) => {
@@ -171,6 +192,23 @@ describe("watching a team", () => {
     const rest: TeamEvent[] = [];
     for await (const event of events) rest.push(event);
     expect(rest.map(({ event }) => event.case)).not.toContain("workerExited");
+  });
+
+  it("leaves nothing behind of a watch whose reader goes while there is more to tell", async () => {
+    const world = await setup();
+    await using host = world.host;
+    const turn = await begun(host, world.session, "wait");
+    const watching = countWatchers(world.journal);
+    const events = await world.watch();
+    const kinds: (string | undefined)[] = [];
+    for (let seen = 0; seen < 3; seen++) {
+      if (seen === 2) world.gate.resolve();
+      kinds.push((await events.next()).value?.event.case);
+    }
+    expect(kinds).toEqual(["workerStarted", "workerPhase", "workerToolCall"]);
+    await turn.outcome;
+    await events.return();
+    await watching.none();
   });
 
   it("ends at once for a lead that spawned nobody", async () => {

@@ -63,7 +63,7 @@ async function* toldOfThePast(sources: TeamSources, team: Team, signal: AbortSig
 async function* toldLive(sources: TeamSources, team: Team, signal: AbortSignal): AsyncGenerator<TeamEvent, void, undefined> {
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
-  const steps = new Confluence<Step>();
+  using steps = new Confluence<Step>();
   for (const member of team.members) if (!member.isAbsent) steps.join(stepsOf(sources, member, both));
   try {
     while (!team.hasEnded) {
