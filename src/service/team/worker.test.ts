@@ -221,6 +221,44 @@ describe("a host that goes away", () => {
     expect((await next.story(worker)).filter((line) => line.startsWith("EXECUTION_START"))).toEqual(["EXECUTION_START"]);
   });
 
+  it("may begin the worker's turn just when another looks whether it has begun", async () => {
+    const gate = Promise.withResolvers<void>();
+    const world = newWorld({
+      harnesses: {
+        slow: async (_, sink) => {
+          await gate.promise;
+          await sink.output("done");
+        },
+      },
+    });
+    await using other = world.host({ hostId: "other" });
+    const session = await other.createSession();
+    const uid = world.worker(session, "c1");
+    await other.createSession({ uid, harness: "slow", annotations: { [SPAWNED_BY_ANNOTATION]: session } });
+    const { journal } = world;
+    const read = journal.read.bind(journal);
+    const looked = Promise.withResolvers<void>();
+    let hasBegun = false;
+    // The worker's row has been read; its records are about to be.
+    journal.read = async function* (request) {
+      const begins = request.session === uid && !hasBegun;
+      hasBegun ||= begins;
+      if (begins) await other.begin(uid, ["go"]);
+      try {
+        yield* read(request);
+      } finally {
+        if (begins) looked.resolve();
+      }
+    };
+    await using host = world.host();
+    const turn = await host.begin(session, ["slow go"]);
+    await looked.promise;
+    for (let ticks = 0; ticks < 10; ticks++) await new Promise(setImmediate);
+    gate.resolve();
+    expect(await turn.outcome).toMatchObject({ state: "COMPLETED" });
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT done");
+  });
+
   it("leaves the spawner waiting for a harness that the next one lacks, not with a failure", async () => {
     const world = newWorld();
     const host = world.host();

@@ -91,6 +91,8 @@ class Drive implements Disposable {
     this.#start ??= await readWorkerStart(journal, worker);
     const start = this.#start;
     if (start === undefined) return this.#begin(row);
+    // Its turn began after the row was read, which says nothing of it.
+    if (start.startSeq > row.projection.lastSeq) return;
     if (start.prompt !== prompt) return failed("CANCELED", "its session was used for something else");
     if (openTurn?.startSeq !== start.startSeq) return answerOf(await readWorkerProgress(journal, worker, start));
     if (this.#overdue.signal.aborted) return this.#stop(openTurn.executionId);
