@@ -4,6 +4,7 @@
  * Invariants:
  * - A worker is known by the call that spawned it, which is on record in its parent's journal; its session may not be there yet.
  * - A spawn that was refused has no session and no part in the team: once its result is on record, nothing is waited for.
+ * - A worker that stands still once the call has its result, since its turn never began or was left with an error, is not waited for either.
  * - The team has ended when the lead's turn has, and every worker that came to be has exited.
  */
 
@@ -23,10 +24,10 @@ export interface Member {
   readonly worker: WorkerEvents | undefined;
   /** The members that its calls spawned, by the ids of the calls. */
   readonly spawned: Map<string, Member>;
-  /** The call that spawned it has its result, so that its session exists now or never will. */
+  /** The call that spawned it has its result: nobody drives it any more. */
   isAnswered: boolean;
-  /** No session will come. */
-  isAbsent: boolean;
+  /** Its last record, where it stands still then; 0 where it has none, or no session. */
+  stillAtSeq: Seq | undefined;
 }
 
 /** What one record comes to. */
@@ -34,8 +35,8 @@ export interface TeamStep {
   readonly events: readonly TeamEvent[];
   /** A worker that was not known before. */
   readonly joined: Member | undefined;
-  /** A worker whose spawning call has its result now. */
-  readonly answered: Member | undefined;
+  /** A worker whose spawning call has its result, and which may stand still now. */
+  readonly resting: Member | undefined;
 }
 
 /** Reads the records of a team's members, each one's in order. */
@@ -62,7 +63,7 @@ export class Team {
   /** Whether nothing more will be told. */
   get hasEnded(): boolean {
     if (this.#isLeadAtWork) return false;
-    for (const { worker, isAbsent } of this.#members.values()) if (worker?.hasExited === false && !isAbsent) return false;
+    for (const each of this.#members.values()) if (each.worker?.hasExited === false && !standsStill(each)) return false;
     return true;
   }
 
@@ -76,7 +77,13 @@ export class Team {
     const joined = call === undefined ? undefined : this.#join(of, call.id, call.idempotencyKey);
     const answered = body.case === "result" ? of.spawned.get(body.value.id) : undefined;
     if (answered !== undefined) answered.isAnswered = true;
-    return { events: of.worker?.add(event) ?? [], joined, answered };
+    const events = [...(of.worker?.add(event) ?? []), ...this.rest(of)];
+    return { events, joined, resting: answered ?? (of.isAnswered && body.case === "error" ? of : undefined) };
+  }
+
+  /** What is told of a member that stands still, once all of its records were taken. */
+  rest(of: Member): readonly TeamEvent[] {
+    return standsStill(of) ? (of.worker?.giveUp() ?? []) : [];
   }
 
   /** A call that names a worker that is known already, such as one under the key of an earlier call, adds none. */
@@ -91,5 +98,9 @@ export class Team {
 }
 
 function member(session: SessionUid, nextSeq: Seq, worker: WorkerEvents | undefined): Member {
-  return { session, nextSeq, worker, spawned: new Map(), isAnswered: false, isAbsent: false };
+  return { session, nextSeq, worker, spawned: new Map(), isAnswered: false, stillAtSeq: undefined };
+}
+
+function standsStill({ stillAtSeq, nextSeq }: Member): boolean {
+  return stillAtSeq !== undefined && nextSeq > stillAtSeq;
 }

@@ -25,6 +25,7 @@ const workerOf =
     if (text === "nest")
       await sink.toolCall(toolCall("spawn", "inner", { idempotencyKey: `${start.executionId}/inner`, args: { prompt: "inner" } }));
     if (text === "wait") await gate;
+    if (text === "throw") throw new Error("a slip");
     await sink.toolCall(toolCall("look", "l", { idempotencyKey: start.executionId }));
     await sink.output(`done ${text}`);
   };
@@ -43,6 +44,7 @@ async function setup() {
       const parent = (await journal.get(run.session))!;
       const uid = workerUid(run.session, call.idempotencyKey, ports.digest);
       await host.createSession({ uid, harness: "worker", annotations: workerAnnotations(parent.seed) });
+      if (prompt === "never") return { isError: true, error: "it could not be started" };
       const turn = await host.begin(uid, [prompt]);
       await turn.outcome;
       return {};
@@ -108,7 +110,7 @@ async function namesOf({ journal }: { journal: ReturnType<typeof createMemorySto
   for (const { seed } of rows) {
     for await (const page of journal.read({ session: seed.uid })) {
       const text = new TextDecoder().decode(page[1]?.bytes);
-      names.set(seed.uid, ["one", "two", "nest", "wait", "inner"].find((word) => text.includes(word)) ?? "");
+      names.set(seed.uid, ["one", "two", "nest", "wait", "inner", "throw"].find((word) => text.includes(word)) ?? "");
     }
   }
   return names;
@@ -209,6 +211,29 @@ describe("watching a team", () => {
     await turn.outcome;
     await events.return();
     await watching.none();
+  });
+
+  const slipped = ["throw started edge", "throw phase 1", "throw failed: model_error", "throw exited"];
+
+  it("ends though a worker never began, or was left with an error, once its spawner has been told so", async () => {
+    const world = await setup();
+    await using host = world.host;
+    await (
+      await begun(host, world.session, "never throw")
+    ).outcome;
+    const words = (await Array.fromAsync(await world.watch())).map(wordsOf(await namesOf(world)));
+    expect(words).toEqual(slipped);
+  });
+
+  it("ends likewise where all that was watched as it happened", async () => {
+    const world = await setup();
+    await using host = world.host;
+    const events = await world.watch();
+    const all = Array.fromAsync(events);
+    await (
+      await begun(host, world.session, "never throw")
+    ).outcome;
+    expect((await all).map(wordsOf(await namesOf(world)))).toEqual(slipped);
   });
 
   it("ends at once for a lead that spawned nobody", async () => {

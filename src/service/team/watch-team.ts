@@ -10,7 +10,7 @@
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { invariant } from "../../base/assert.ts";
-import type { Seq, SessionUid } from "../../base/ids.ts";
+import { SEQ_NONE, type Seq } from "../../base/ids.ts";
 import type { Digest } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import type { Controller } from "../../controller/index.ts";
@@ -56,7 +56,7 @@ async function* toldOfThePast(sources: TeamSources, team: Team, signal: AbortSig
     if (joined !== undefined) readers.push(await PastReader.open(sources.journal, joined, signal));
     await reader.advance();
   }
-  for (const member of team.members) await settleAbsence(sources.journal, member);
+  for (const member of team.members) yield* toldAtRest(sources.journal, team, member);
 }
 
 /** What happens from there on. */
@@ -64,29 +64,34 @@ async function* toldLive(sources: TeamSources, team: Team, signal: AbortSignal):
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
   using steps = new Confluence<Step>();
-  for (const member of team.members) if (!member.isAbsent) steps.join(stepsOf(sources, member, both));
+  for (const member of team.members) if (member.stillAtSeq === undefined) steps.join(stepsOf(sources, member, both));
   try {
     while (!team.hasEnded) {
       const step = await steps.next();
       if (step === undefined) return;
-      const { events, joined, answered } = team.add(step.member, step.seq, step.event);
+      const { events, joined, resting } = team.add(step.member, step.seq, step.event);
       yield* events;
       if (joined !== undefined) steps.join(stepsOf(sources, joined, both));
-      if (answered !== undefined) await settleAbsence(sources.journal, answered);
+      if (resting !== undefined) yield* toldAtRest(sources.journal, team, resting);
     }
   } finally {
     ended.abort();
   }
 }
 
-/** Once the call that spawned a member is answered, its session is there or never will be; one that is gone again tells nothing more. */
-async function settleAbsence(journal: JournalStore, member: Member): Promise<void> {
-  if (member.isAnswered) member.isAbsent = !(await isThere(journal, member.session));
+/** Once the call that spawned a member is answered, nobody drives it: where it stands then it stays, until a person takes it up. */
+async function* toldAtRest(journal: JournalStore, team: Team, member: Member): AsyncGenerator<TeamEvent, void, undefined> {
+  if (!member.isAnswered) return;
+  member.stillAtSeq = stillAtSeq(await journal.get(member.session));
+  yield* team.rest(member);
 }
 
-async function isThere(journal: JournalStore, session: SessionUid): Promise<boolean> {
-  const row = await journal.get(session);
-  return row !== undefined && row.keptSeq === undefined;
+/** Where a worker stands still: at its ERROR, or before its first record. Undefined for one that has an END, goes on, or is being cancelled. */
+function stillAtSeq(row: SessionRow | undefined): Seq | undefined {
+  if (row === undefined || row.keptSeq !== undefined) return SEQ_NONE;
+  const { lastSeq, openTurn } = row.projection;
+  const isLeft = openTurn?.failed === true && row.holder === undefined;
+  return isLeft || lastSeq === SEQ_NONE ? lastSeq : undefined;
 }
 
 async function* stepsOf({ controller }: TeamSources, member: Member, signal: AbortSignal): AsyncGenerator<Step, void, undefined> {

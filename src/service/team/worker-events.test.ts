@@ -53,6 +53,15 @@ describe("what is told of a worker", () => {
     expect(told(...events)).toEqual(["workerStarted edge", "workerPhase 1 react", "workerPhase 2 react", "workerPhase 3 react"]);
   });
 
+  it("is of its first turn: one that was given up for another has failed, and nothing of the other is told", () => {
+    expect(told(start(), call(), start(), call(), output("later"), end("COMPLETED"))).toEqual([
+      "workerStarted edge",
+      "workerPhase 1 react",
+      "workerFailed e_stop",
+      "workerExited p",
+    ]);
+  });
+
   it.each([
     ["a cancel", [moved(Lifecycle_Kind.LIFECYCLE_CANCEL, "USER"), end("CANCELED", 1)], "e_stop"],
     ["a deadline", [moved(Lifecycle_Kind.LIFECYCLE_CANCEL, "TIMEOUT"), end("CANCELED", 1)], "timeout"],

@@ -60,7 +60,7 @@ export class WorkerEvents {
     const { body } = event;
     switch (body.case) {
       case "executionStart":
-        if (this.#state !== "new") return [];
+        if (this.#state !== "new") return this.#failed("e_stop");
         this.#state = "started";
         this.#mode = modeOf(body.value.config);
         return [{ case: "workerStarted", value: { workerId, hostId } }];
@@ -80,6 +80,12 @@ export class WorkerEvents {
     }
   }
 
+  /** Nothing of its turn will come any more, and it has no END. */
+  giveUp(): readonly TeamEvent[] {
+    if (this.#state !== "started") return [];
+    return this.#failed("model_error").map((told) => create(TeamEventSchema, { event: told }));
+  }
+
   #phaseBegan(): readonly Exclude<Told, undefined>[] {
     const isSummary = this.#isSummaryNext;
     this.#isSummaryNext = false;
@@ -96,7 +102,11 @@ export class WorkerEvents {
       this.#summary = Math.max(summary, this.#summary);
     }
     if (kind !== Lifecycle_Kind.LIFECYCLE_DELETE || this.#state === "new") return [];
-    return this.#exit({ case: "workerFailed", value: { workerId: this.#facts.worker, reason: "e_stop" satisfies FailureReason } });
+    return this.#failed("e_stop");
+  }
+
+  #failed(reason: FailureReason): readonly Exclude<Told, undefined>[] {
+    return this.#exit({ case: "workerFailed", value: { workerId: this.#facts.worker, reason } });
   }
 
   #ended(end: HarnessEnd): Exclude<Told, undefined> {
