@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toHoldfastError, type SessionUid } from "../../base/index.ts";
+import type { ControllerLimits } from "../../controller/index.ts";
 import {
   CancelTaskRequestSchema,
   CreateTaskRequestSchema,
@@ -32,7 +33,13 @@ import { createTasksService, PROMPT_BYTES_MAX } from "./tasks.ts";
 const context: CallContext = { caller: { identity: undefined }, signal: new AbortController().signal };
 const nobody = "018f0000-0000-7000-8000-000000000000";
 
-function setup(run: HarnessRun, more: { readonly environment?: Partial<Environment>; readonly authorizer?: Authorizer } = {}) {
+interface Setup {
+  readonly environment?: Partial<Environment>;
+  readonly authorizer?: Authorizer;
+  readonly limits?: Partial<ControllerLimits>;
+}
+
+function setup(run: HarnessRun, more: Setup = {}) {
   const ports = seededPorts(5);
   const journal = createMemoryStore(ports);
   const tools: TestTools = new TestTools({
@@ -48,7 +55,7 @@ function setup(run: HarnessRun, more: { readonly environment?: Partial<Environme
     },
   });
   const harnesses = { agent: testHarness(run), robot: testHarness(run), worker: testHarness(async () => undefined) };
-  const host: TestHost = new TestHost({ journal, ports, tools, harnesses });
+  const host: TestHost = new TestHost({ journal, ports, tools, harnesses, limits: more.limits });
   onTestFinished(() => host[Symbol.asyncDispose]());
   const environment: Environment = { ...plainEnvironment("lab"), ...more.environment };
   const tasks = createTasksService({
@@ -69,6 +76,9 @@ function setup(run: HarnessRun, more: { readonly environment?: Partial<Environme
   };
   return { host, journal, tasks, newTask, ended };
 }
+
+/** Resolves when the signal fires. */
+const once = (signal: AbortSignal): Promise<void> => new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
 
 const refusal = (act: Promise<unknown>) =>
   act.then(
@@ -120,6 +130,15 @@ describe("a task", () => {
     expect((await journal.list({ limit: 5 })).rows).toEqual([]);
   });
 
+  it("is none where the host can begin no more turns, and its name is free again", async () => {
+    const { journal, newTask, tasks } = setup(async (_, __, { signal }) => once(signal), { limits: { turnsRunningMax: 1 } });
+    const running = await newTask();
+    expect(await refusal(newTask({ name: "t" }))).toBe("resource_exhausted");
+    expect((await journal.list({ limit: 5 })).rows.map(({ seed }) => seed.uid)).toEqual([running.id]);
+    await tasks.cancelTask(create(CancelTaskRequestSchema, { id: running.id }), context);
+    expect((await newTask({ name: "t" })).state).toBe(Task_State.RUNNING);
+  });
+
   it("may have the longest prompt", async () => {
     const { newTask, ended } = setup(async () => undefined);
     expect((await ended(await newTask({ prompt: "x".repeat(PROMPT_BYTES_MAX) }))).state).toBe(Task_State.COMPLETED);
@@ -143,9 +162,7 @@ describe("a task", () => {
   });
 
   it("is cancelled, once and again", async () => {
-    const { tasks, newTask } = setup(async (_, __, { signal }) => {
-      await new Promise((resolve) => signal.addEventListener("abort", resolve));
-    });
+    const { tasks, newTask } = setup(async (_, __, { signal }) => once(signal));
     const task = await newTask();
     expect(task.state).toBe(Task_State.RUNNING);
     for (let time = 0; time < 2; time++) {

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A task is its session and nothing else: what is said of it is read from there (I8).
- * - Nothing is written before everything in a request was found valid.
+ * - Nothing is written before everything in a request was found valid, and nothing is left of a task whose turn could not be begun.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -107,7 +107,13 @@ async function createTask(host: Host, request: CreateTaskRequest, context: CallC
   await controller.plan(seed, invocation);
   context.signal.throwIfAborted();
   const row = await createFrom(host, seed, context);
-  await controller.begin(row.seed.uid, await controller.plan(row, invocation));
+  try {
+    await controller.begin(row.seed.uid, await controller.plan(row, invocation));
+  } catch (error) {
+    // Nobody would ever begin it: what could not be begun is no task. Where that cannot be written either, the error is still the first one.
+    await controller.delete(row.seed.uid, undefined).catch(() => undefined);
+    throw error;
+  }
   return listedTask(host.journal, (await host.journal.get(row.seed.uid)) ?? row);
 }
 
