@@ -12,6 +12,8 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** What it reads on standard input; nothing by default. */
   readonly stdin?: string;
+  /** Takes what kills it. By default it is killed when the test is over; what outlives tests names somebody else. */
+  readonly owner?: (kill: () => void) => void;
 }
 
 export interface CommandResult {
@@ -20,7 +22,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** A command that runs. It is killed at the end of the test if it is still there. */
+/** A command that runs. It is killed at the end of the test, or by its owner, if it is still there. */
 export interface RunningCommand {
   readonly child: ChildProcessWithoutNullStreams;
   readonly result: Promise<CommandResult>;
@@ -47,7 +49,8 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
       for (const listener of listeners) listener();
     });
   });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const { owner = onTestFinished } = options;
+  owner(() => void child.kill("SIGKILL"));
   return {
     child,
     result,

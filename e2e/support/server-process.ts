@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { start, type CommandResult, type RunningCommand } from "./command.ts";
+import { start, type CommandOptions, type CommandResult, type RunningCommand } from "./command.ts";
 
 export interface ServerProcess {
   /** Such as `http://127.0.0.1:40123`. */
@@ -16,10 +16,10 @@ export interface ServerProcess {
   end(signal: NodeJS.Signals): Promise<CommandResult>;
 }
 
-/** A data folder of its own, removed when the test is over. */
-export function newDataFolder(): string {
+/** A data folder of its own, removed when the test is over, or by its owner. */
+export function newDataFolder(owner: (remove: () => void) => void = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-e2e-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  owner(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -28,10 +28,10 @@ const READY = /holdfast is listening on (?<url>https?:\/\/(?<address>\S+)) /;
 /** Starts a server on a free port and waits until it says where it listens. */
 export async function serve(
   folder: string,
-  options: { readonly flags?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
+  options: Pick<CommandOptions, "env" | "owner"> & { readonly flags?: readonly string[] } = {},
 ): Promise<ServerProcess> {
-  const { flags = [], env = {} } = options;
-  const command = start(["serve", "--listen", "127.0.0.1:0", "--data", folder, ...flags], { env });
+  const { flags = [], ...rest } = options;
+  const command = start(["serve", "--listen", "127.0.0.1:0", "--data", folder, ...flags], rest);
   let said = "";
   command.child.stdout.on("data", (text: string) => (said += text));
   await command.said("holdfast is listening on");

@@ -56,13 +56,14 @@ def locked() -> Iterator[None]:
 
 def checks() -> Iterator[tuple[str, list[str]]]:
     examples = [str(path) for path in sorted((ROOT / "examples" / "python").glob("*.py"))]
+    support = [str(path) for path in sorted((ROOT / "e2e" / "support").glob("*.py"))]
     generator = str(ROOT / "scripts" / "gen-python.py")
-    code = ["src", "tests", "tools", generator, *examples]
+    code = ["src", "tests", "tools", generator, *examples, *support]
     if GENERATES:
         yield "generated code", [generator, "--check"]
     yield "lint", ["-m", "ruff", "check", "--config", "pyproject.toml", "--output-format", "concise", *code]
     yield "format", ["-m", "ruff", "format", "--config", "pyproject.toml", "--check", *code]
-    yield "types", ["-m", "mypy", "src/holdfast_harness", "tests", "tools/check.py", generator, *examples]
+    yield "types", ["-m", "mypy", "src/holdfast_harness", "tests", "tools/check.py", generator, *examples, *support]
 
 
 def run_checks() -> Counts:
