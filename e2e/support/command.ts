@@ -73,7 +73,8 @@ export function command(args: readonly string[], options: CommandOptions = {}): 
   return start(args, options).result;
 }
 
-function cleanEnvironment(): NodeJS.ProcessEnv {
+/** This process's environment without what steers the command. */
+export function cleanEnvironment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^(HOLDFAST_|OPENAI_|ANTHROPIC_|FORCE_COLOR|NODE_OPTIONS)/.test(name));
   // The port beside one that a test names may be anybody's.
   return { ...Object.fromEntries(own), NO_COLOR: "1", HOLDFAST_REGISTRY_LISTEN: "127.0.0.1:0" };

@@ -36,14 +36,15 @@ export function optionOr(flags: string, description: string, without: string): O
   return new Option(flags, `${description} (default: ${without})`);
 }
 
+/** `--server`. */
+export const SERVER_OPTION = [
+  "--server <address>",
+  "the server: http://host:port, https://host:port, host:port, unix:///path or embedded; or HOLDFAST_SERVER",
+] as const;
+
 /** `--server` and `--json`. */
 export function clientOptions(command: Command, json: string): Command {
-  return command
-    .option(
-      "--server <address>",
-      "the server: http://host:port, https://host:port, host:port, unix:///path or embedded; or HOLDFAST_SERVER",
-    )
-    .option("--json", json);
+  return command.option(...SERVER_OPTION).option("--json", json);
 }
 
 /** The action of a command. */

@@ -4,6 +4,7 @@ import { Command, CommanderError, Option } from "commander";
 import { approvalsCommand } from "./commands/approvals.ts";
 import { approveCommand } from "./commands/approve.ts";
 import { cancelCommand } from "./commands/cancel.ts";
+import { chatCommand } from "./commands/chat.ts";
 import { conformanceCommand } from "./commands/conformance.ts";
 import { createCommand } from "./commands/create.ts";
 import { deleteCommand } from "./commands/delete.ts";
@@ -28,6 +29,7 @@ import { tailCommand } from "./commands/tail.ts";
 import { treeCommand } from "./commands/tree.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
+import { watchCommand } from "./commands/watch.ts";
 import { exitTable } from "./exit.ts";
 import { packageVersion } from "./version.ts";
 
@@ -40,6 +42,7 @@ export const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] 
   ["HOLDFAST_OPERATOR_TOKEN", "the operator's token; or HOLDFAST_OPERATOR_TOKEN_FILE, a file that holds it"],
   ["HOLDFAST_CONFIG", "the config file of serve and of an embedded server"],
   ["HOLDFAST_DATA", "the data folder of serve and of an embedded server; ./.holdfast by default"],
+  ["XDG_STATE_HOME", "where chat keeps what it must know after it was killed; ~/.local/state by default"],
   ["NO_COLOR", "any value: no colours"],
   ["HOLDFAST_DEBUG", "any value: an internal error comes with its stack, which is no JSON"],
 ];
@@ -55,6 +58,7 @@ ${exitTable()}
 
 Examples:
   holdfast serve                              # the server, on 127.0.0.1:8080
+  holdfast chat                               # a conversation with an agent in this folder
   holdfast exec --input "hello"               # a turn in a new session
   holdfast exec --session UID --input "more"  # its next turn
   holdfast verify UID                         # nobody changed what was recorded`;
@@ -101,6 +105,7 @@ function sayVersion(): never {
 function commands(): readonly Command[] {
   return [
     serveCommand(),
+    chatCommand(),
     execCommand(),
     listCommand(),
     getCommand(),
@@ -113,6 +118,7 @@ function commands(): readonly Command[] {
     initCommand(),
     harnessCommand(),
     tailCommand(),
+    watchCommand(),
     cancelCommand(),
     steerCommand(),
     suspendCommand(),

@@ -59,6 +59,11 @@ export class Stop implements Disposable {
     return reason instanceof Stopped && reason.why === "interrupt";
   }
 
+  /** The person leaves by a way of the command's own: what still runs for it is not waited for. */
+  leave(): void {
+    this.#controller.abort(new Stopped("interrupt"));
+  }
+
   /** Does `way` at the first Ctrl-C instead of firing the signal. */
   onInterrupt(way: () => void): void {
     this.#ownWay = way;

@@ -1,0 +1,67 @@
+/** Where the chat keeps what it must know after it was killed: one folder for each folder that it was run in. */
+
+import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { nodeDigest } from "../../node/index.ts";
+
+/** The chat that was last run in a folder. */
+export interface LastChat {
+  readonly session: string;
+}
+
+/** Lines of what a person wrote that are kept. */
+const HISTORY_MAX = 500;
+
+export class StateFolder {
+  readonly #folder: string;
+
+  /** The state of `folder`. It is under XDG_STATE_HOME, or ~/.local/state. */
+  constructor(folder: string, environment: Readonly<Record<string, string | undefined>>) {
+    const home = environment["XDG_STATE_HOME"];
+    const state = home === undefined || home === "" ? join(homedir(), ".local", "state") : home;
+    this.#folder = join(state, "holdfast", "chat", nodeDigest.sha256Hex(realpathSync(folder)).slice(0, 24));
+  }
+
+  /** The file of a session's ledger. */
+  ledgerPath(session: string): string {
+    return join(this.#folder, `${nodeDigest.sha256Hex(session).slice(0, 24)}.jsonl`);
+  }
+
+  /** The chat that was last run here; undefined where there was none. */
+  get last(): LastChat | undefined {
+    const value = this.#read("last.json");
+    const isLast = typeof value === "object" && value !== null && "session" in value && typeof value.session === "string";
+    return isLast ? (value as LastChat) : undefined;
+  }
+
+  keepLast(last: LastChat): void {
+    this.#write("last.json", last);
+  }
+
+  /** What was written at the prompt before, oldest first. */
+  get history(): readonly string[] {
+    const value = this.#read("history.json");
+    return Array.isArray(value) ? value.filter((line): line is string => typeof line === "string").slice(-HISTORY_MAX) : [];
+  }
+
+  keepHistory(lines: readonly string[]): void {
+    this.#write("history.json", lines.slice(-HISTORY_MAX));
+  }
+
+  #read(name: string): unknown {
+    try {
+      return JSON.parse(readFileSync(join(this.#folder, name), "utf8"));
+    } catch {
+      // What was never written, or cannot be read, is not remembered.
+      return undefined;
+    }
+  }
+
+  #write(name: string, value: unknown): void {
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    const path = join(this.#folder, name);
+    writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600, flush: true });
+    renameSync(`${path}.new`, path);
+  }
+}
