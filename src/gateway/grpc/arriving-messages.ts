@@ -4,21 +4,24 @@ import type { ServerReadableStream } from "@grpc/grpc-js";
 
 /**
  * The messages as they come, each when it is asked for. Ends with the signal's reason when that fires: a sender that went away ends its stream
- * like any other. Whoever is done with them must drain the call.
+ * like any other. Whoever is done with them must drain the call. Nothing is kept of a message that was handed out.
  */
 export async function* arrivingMessages(
   call: Pick<ServerReadableStream<Uint8Array, unknown>, "iterator">,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const messages = call.iterator({ destroyOnReturn: false });
-  const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => undefined);
-  const onAbort = (): void => gone.reject(signal.reason);
+  let giveUp: (reason: unknown) => void = () => undefined;
+  const onAbort = (): void => giveUp(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     for (;;) {
       signal.throwIfAborted();
-      const next: IteratorResult<Uint8Array, unknown> = await Promise.race([messages.next(), gone.promise]);
+      // No race with one promise for all messages: that would hold each of them until it settles, which is at the end of the stream.
+      const next = await new Promise<IteratorResult<Uint8Array, unknown>>((resolve, reject) => {
+        giveUp = reject;
+        messages.next().then(resolve, reject);
+      });
       if (next.done === true) return;
       yield next.value;
     }
