@@ -59,8 +59,14 @@ const CONVERSATIONS: Readonly<Record<string, readonly object[]>> = {
     },
     { text: "Both have looked." },
   ],
-  "Look at the north.": [{ text: "Hills.", delayMs: 700 }],
-  "Look at the south.": [{ error: { code: "unavailable" } }],
+  "Look at the north.": [{ calls: [{ tool: "spawn", args: { prompt: "Look at the hill." } }] }, { text: "A hill, and a house on it." }],
+  "Look at the hill.": [{ text: "A house.", delayMs: 500 }],
+  "Look at the south.": [{ error: { code: "invalid_argument" } }],
+  "Be asked in vain.": [
+    { calls: [{ tool: "look", args: {} }] },
+    { on: { result: "did not answer" }, text: "Well.", delayMs: 600_000 },
+    { text: "It was seen." },
+  ],
 };
 
 const ENVIRONMENTS = {
@@ -108,7 +114,7 @@ export function flowsHome(options: { readonly providerUrl?: string; readonly own
     harness: "agent",
     model: `script:${join(folder, "script.yaml")}`,
     openaiBaseUrl: providerUrl,
-    agents: { scout: {} },
+    agents: { scout: { tools: { free: ["spawn"] } } },
     spawn: { agents: ["scout"] },
     environments: ENVIRONMENTS,
   };

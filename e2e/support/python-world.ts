@@ -62,3 +62,9 @@ export async function answer(stream: PythonStream, result: string): Promise<Valu
   stream.say({ toolResult: { toolCallId: request["toolCallId"], success: true, result } });
   return request;
 }
+
+/** The code of the next error, and whether it is worth trying again. */
+export async function nextError(stream: PythonStream): Promise<readonly [string, boolean]> {
+  const { code, retryable } = await stream.next("error");
+  return [String(code), retryable === true];
+}
