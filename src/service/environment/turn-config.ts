@@ -29,6 +29,8 @@ export interface ClientTool {
 export interface EnvironmentTurn {
   /** Undefined for a turn that knows no categories: every tool is on offer, and nothing is looked at. */
   readonly mode?: TurnMode | undefined;
+  /** What the client's message calls the mode, for errors. Default `ai_mode`. */
+  readonly modeField?: string | undefined;
   /** Where it runs, as `resolveHost` says. */
   readonly host: ResolvedHost;
   readonly clientTools: readonly ClientTool[];
@@ -73,14 +75,14 @@ export function turnConfig(environment: Environment, turn: EnvironmentTurn): Uin
   return new TextEncoder().encode(JSON.stringify(agentDefinition(environment, turn)));
 }
 
-/** The agent of one turn. Throws INVALID_ARGUMENT that names `ai_mode` for a mode that looks, where there is nothing to look at. */
+/** The agent of one turn. Throws INVALID_ARGUMENT that names `modeField` for a mode that looks, where there is nothing to look at. */
 export function agentDefinition(environment: Environment, turn: EnvironmentTurn): TurnDefinition {
-  const { mode, model, maxContextTokens, host, clientTools, messageId } = turn;
+  const { mode, modeField = "ai_mode", model, maxContextTokens, host, clientTools, messageId } = turn;
   const { params, max_steps: maxSteps, steering } = environment.agent;
   const prompt = promptOf(environment, turn);
   const observation = mode === "ooda_re_act" ? host.observation : undefined;
   if (mode === "ooda_re_act" && observation === undefined) {
-    throw invalidArgument("ai_mode", "must be react: the environment has no observation source, which ooda_re_act needs");
+    throw invalidArgument(modeField, "must be react: the environment has no observation source, which ooda_re_act needs");
   }
   return {
     ...(prompt === "" ? {} : { system_prompt: prompt }),

@@ -18,7 +18,7 @@ const LOOK_BACK_RECORDS = 64;
 /** A task's prompt is among the first records of its session. */
 const PROMPT_RECORDS = 8;
 /** Workers that are shown of one task. */
-const WORKERS_MAX = 1_000;
+export const TASK_WORKERS_MAX = 1_000;
 
 /** How far the turn of a session has come. */
 export function taskState({ projection, holder, ...row }: SessionRow): Task_State {
@@ -65,7 +65,7 @@ export async function wholeTask(
   if (task.state === Task_State.FAILED) task.failure = await failureOf(journal, row);
   for await (const worker of workersOf(journal, row, digest)) {
     task.workers.push(worker);
-    if (task.workers.length === WORKERS_MAX) break;
+    if (task.workers.length === TASK_WORKERS_MAX) break;
   }
   return task;
 }

@@ -28,6 +28,7 @@ import type { CallContext } from "../contract.ts";
 import { plainEnvironment } from "../environment/index.ts";
 import { workerAnnotations } from "./annotations.ts";
 import { workerUid } from "./spawn-call.ts";
+import { TASK_WORKERS_MAX } from "./task-view.ts";
 import { createTasksService, PROMPT_BYTES_MAX } from "./tasks.ts";
 
 const context: CallContext = { caller: { identity: undefined }, signal: new AbortController().signal };
@@ -123,6 +124,7 @@ describe("a task", () => {
     ["in no environment", { environmentId: "moon" }, "invalid_argument environment_id"],
     ["on no host", { hostId: "moon" }, "invalid_argument host_id"],
     ["in no mode", { mode: "fast" }, "invalid_argument mode"],
+    ["in a mode that looks, where there is nothing to look at", { mode: "ooda_re_act" }, "invalid_argument mode"],
     ["with a model that is not to be had", { model: "other" }, "invalid_argument model"],
   ])("is refused %s, and nothing is written", async (_, request, expected) => {
     const { journal, newTask } = setup(async () => undefined, { environment: { models: { small: "s" } } });
@@ -185,6 +187,14 @@ describe("a task", () => {
     const [one, two] = task.workers.map(({ id }) => id);
     expect(told.filter(([, id]) => id === one).map(([kind]) => kind)).toEqual(["workerStarted", "workerCompleted", "workerExited"]);
     expect(told.filter(([, id]) => id === two)).toHaveLength(3);
+  });
+
+  it("shows so many of its workers and no more", async () => {
+    const { newTask, ended } = setup(async (_, sink) => {
+      const keys = Array.from({ length: TASK_WORKERS_MAX + 1 }, (__, index) => `key-${index}`);
+      await Promise.all(keys.map((key) => sink.toolCall(toolCall("spawn", key))));
+    });
+    expect((await ended(await newTask())).workers).toHaveLength(TASK_WORKERS_MAX);
   });
 
   it("is unknown where no session was created as one", async () => {

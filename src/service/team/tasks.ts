@@ -137,6 +137,7 @@ function configOf(
 ): Uint8Array {
   return turnConfig(environment, {
     mode: modeOf(mode),
+    modeField: "mode",
     host: place,
     clientTools: [],
     hostTools,
