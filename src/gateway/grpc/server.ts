@@ -47,7 +47,7 @@ export interface GrpcServerOptions extends Omit<GrpcDoorOptions, "lastWord"> {
   readonly harnessHost?: HarnessHostService | undefined;
 }
 
-/** The services that callers see, and that health is kept for. */
+/** The services that such a door has whatever it is made of. */
 export const SERVICES: readonly DescService[] = [Sessions, Journal, ToolCalls, Turns, ...DOOR_SERVICES];
 
 /** Creates the gRPC front door. */
