@@ -19,11 +19,13 @@ import type { Ports } from "../base/ports.ts";
 import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
-import { ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
+import { CompactionFactsSchema, ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import type { NewEvent, Receipt } from "../journal/index.ts";
 import {
   ApprovalParkedError,
+  type BaselineOptions,
   type CallOptions,
+  type Compaction,
   type EventSink,
   type IdentityRef,
   type ModelCatalog,
@@ -195,14 +197,14 @@ export class TurnSink implements EventSink {
     });
   }
 
-  baseline(account: string, options: CallOptions = {}): Promise<void> {
+  baseline(account: string, options: BaselineOptions = {}): Promise<void> {
     return this.#run(async () => {
       this.#enter(options);
       if (!account.isWellFormed()) throw invalidArgument("baseline", "must have no lone surrogates");
       const event = baselineEvent(this.#stamp, account, this.#context.principal);
       refuseOversize("baseline", event);
       if (this.#context.tape.baseline(account)) return;
-      await this.#issue(event);
+      await this.#issue(options.compaction === undefined ? event : { ...event, aside: encodedCompaction(options.compaction) });
     });
   }
 
@@ -382,4 +384,10 @@ function encodedFacts(facts: ModelFacts, { inputTokens, outputTokens }: Usage): 
   message.outputTokens = outputTokens;
   if (facts.costNanoDollars !== undefined) message.costNanoDollars = BigInt(facts.costNanoDollars);
   return toBinary(ModelFactsSchema, message);
+}
+
+function encodedCompaction({ level, messagesBefore, messagesAfter, tokensBefore, tokensAfter }: Compaction): Uint8Array {
+  const counts = { messagesBefore, messagesAfter, tokensBefore, tokensAfter };
+  const value = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, BigInt(Math.max(0, Math.round(count)))]));
+  return toBinary(CompactionFactsSchema, create(CompactionFactsSchema, { level, ...value }));
 }

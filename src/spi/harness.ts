@@ -127,5 +127,23 @@ export interface EventSink {
    * the harness's own, by which its later turns build the same beginning (`baselineAccount` reads it). What it replaces stays in the
    * journal. Absent where the harness does not run in the host's own process.
    */
-  baseline?(account: string, options?: CallOptions): Promise<void>;
+  baseline?(account: string, options?: BaselineOptions): Promise<void>;
+}
+
+/** Options of a baseline. */
+export interface BaselineOptions extends CallOptions {
+  /** What it makes smaller, for whoever watches; kept beside the record, outside the chain. */
+  readonly compaction?: Compaction | undefined;
+}
+
+/** How much smaller a conversation becomes. */
+export interface Compaction {
+  /** What is left out at last; `summary` where the beginning is replaced by one, which the next model call makes. */
+  readonly level: "tool_results" | "thinking" | "summary";
+  /** Messages that a model is sent. */
+  readonly messagesBefore: number;
+  readonly messagesAfter: number;
+  /** What a request takes in tokens, by the harness's estimate; a summary that is still to be made is not counted. */
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
 }

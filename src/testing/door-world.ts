@@ -7,13 +7,14 @@ import type { JournalStore } from "../journal/index.ts";
 import type { Authorizer, Environment, Harness, ModelCatalog, NoteStore, ToolExecutor } from "../spi/index.ts";
 import { DoorClient, type DoorClientOptions } from "./door-client.ts";
 import { harnessCatalog, TestHost, TestModel, type TestHostOptions } from "./host.ts";
-import { seededPorts } from "./ports.ts";
+import type { seededPorts } from "./ports.ts";
 
 type SeededPorts = ReturnType<typeof seededPorts>;
 
 export interface DoorWorldOptions {
-  readonly openJournal: (ports: SeededPorts) => JournalStore;
-  readonly openNotes: () => NoteStore;
+  readonly ports: SeededPorts;
+  readonly journal: JournalStore;
+  readonly notes: NoteStore;
   /** By name; `agent` and `history` are those of the sessions. */
   readonly harnesses: Readonly<Record<string, Harness>>;
   readonly models?: ModelCatalog | undefined;
@@ -59,10 +60,10 @@ export class DoorWorld {
   readonly #options: DoorWorldOptions;
   #hosts = 0;
 
-  constructor(options: DoorWorldOptions, ports: SeededPorts = seededPorts()) {
-    this.ports = ports;
-    this.journal = options.openJournal(this.ports);
-    this.notes = options.openNotes();
+  constructor(options: DoorWorldOptions) {
+    this.ports = options.ports;
+    this.journal = options.journal;
+    this.notes = options.notes;
     this.#options = options;
   }
 

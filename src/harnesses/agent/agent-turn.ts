@@ -21,6 +21,7 @@ import { accountOf, type Baseline } from "../baseline.ts";
 import type { CallSlot, Conversation } from "../conversation.ts";
 import { recordUsage } from "../usage.ts";
 import { formOf } from "./answer.ts";
+import { compactionOf } from "./compacted.ts";
 import { nextBaseline, type RequestSizes } from "./compaction.ts";
 import { isUnanswered, lastWordOf, unseenFrom } from "./context.ts";
 import type { Agent } from "./definition.ts";
@@ -156,16 +157,16 @@ export class AgentTurn {
     if (this.#fixedTokens + reservedTokens + textTokens(summary) + this.#context.tokens <= limit) return;
     const next = nextBaseline(this.#sizesNow(reservedTokens), current, limit);
     if (next === undefined) return;
-    await this.#record(next);
+    await this.#record(next, current);
     const request = next.summary > current.summary ? summaryRequest(this.#conversation, next.summary, limit) : undefined;
     this.#conversation.addBaseline(next);
     if (request !== undefined) this.#conversation.addOutput(await this.#model({ messages: request }));
   }
 
-  async #record(baseline: Baseline): Promise<void> {
+  async #record(next: Baseline, current: Baseline): Promise<void> {
     const { sink, signal } = this.#drive;
     if (sink.baseline === undefined) throw new HoldfastError("unimplemented", "agent: it runs only where the host records its baselines");
-    await sink.baseline(accountOf(baseline), { signal });
+    await sink.baseline(accountOf(next), { signal, compaction: compactionOf(this.#conversation, this.#sizesNow(0), { next, current }) });
   }
 
   async #model(request: Omit<ModelRequest, "model">): Promise<Message> {

@@ -10,7 +10,7 @@ import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/errors.ts";
 import type { SessionUid } from "../../base/ids.ts";
 import { ClientNotesSchema, FeedbackNoteSchema, type ClientNotes, type FeedbackNote } from "../../gen/holdfast/v1/agent_notes_pb.ts";
-import type { SessionRow } from "../../journal/index.ts";
+import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import type { NoteStore } from "../../spi/index.ts";
 
 /** The key of a session's ClientNotes, and the list of its feedback. */
@@ -38,12 +38,16 @@ export class SessionNotes {
     return begun;
   }
 
-  /** The notes of a session that is there. A fork that has none takes its parent's. */
-  static async load(store: NoteStore, row: SessionRow): Promise<SessionNotes> {
+  /** The notes of a session that is there. A fork that has none of its own has its nearest ancestor's, until it changes them. */
+  static async load(store: NoteStore, journal: Pick<JournalStore, "get">, row: SessionRow): Promise<SessionNotes> {
     const { uid } = row.seed;
-    const note = (await store.get(uid, CLIENT)) ?? (row.parent && (await inherited(store, row.parent.uid)));
-    const notes = note === undefined ? create(ClientNotesSchema) : decoded(note.value);
-    return new SessionNotes(store, uid, notes, note?.version ?? 0);
+    const own = await store.get(uid, CLIENT);
+    if (own !== undefined) return new SessionNotes(store, uid, decoded(own.value), own.version);
+    for (let { parent } = row; parent !== undefined; parent = (await journal.get(parent.uid))?.parent) {
+      const note = await store.get(parent.uid, CLIENT);
+      if (note !== undefined) return new SessionNotes(store, uid, decoded(note.value), 0);
+    }
+    return new SessionNotes(store, uid, create(ClientNotesSchema), 0);
   }
 
   get current(): Readonly<ClientNotes> {
@@ -66,15 +70,6 @@ export class SessionNotes {
     const { systemContext, systemContextUsedAt: usedAt } = this.#notes;
     return usedAt !== undefined && BigInt(head) > usedAt ? undefined : systemContext;
   }
-}
-
-/** A copy of the parent's, to be kept with the first change. */
-async function inherited(
-  store: NoteStore,
-  parent: SessionUid,
-): Promise<{ readonly value: Uint8Array; readonly version: number } | undefined> {
-  const note = await store.get(parent, CLIENT);
-  return note === undefined ? undefined : { value: note.value, version: 0 };
 }
 
 function decoded(bytes: Uint8Array): ClientNotes {

@@ -134,7 +134,7 @@ class SessionStream {
     const row = await accessSession(this.#host, "session.exec", session, "session", this.#context);
     if (row.projection.deletionState !== DeletionState.DELETION_ACTIVE) throw new Refusal("no_session", "session: it was deleted");
     const position = await positionOf(this.#host.journal, row, fromSeq);
-    const notes = await SessionNotes.load(this.#host.notes, row);
+    const notes = await SessionNotes.load(this.#host.notes, this.#host.journal, row);
     this.#attach(row, notes, { position, isNew: false });
   }
 

@@ -166,7 +166,8 @@ export class Transcript {
     if (turn.isHidden) return [];
     if (summarising === undefined) return this.#deltas(turn, turn.told.whole(message));
     turn.summarising = undefined;
-    return [compactedOf(summarising, messageText(message))];
+    const tokensAfter = summarising.tokensAfter + (facts?.outputTokens ?? 0n);
+    return [compactedOf({ ...summarising, tokensAfter }, messageText(message))];
   }
 
   #compaction(turn: TurnView, facts: CompactionFacts): Said[] {

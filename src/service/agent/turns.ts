@@ -166,8 +166,9 @@ export async function cancelSession(host: AgentHost, attached: AttachedSession, 
   const { session } = attached;
   await accessSession(host, "session.cancel", session, "session", context);
   const row = await host.controller.cancel({ session, executionId: "", reason: "USER" });
-  attached.endAfter(row.projection.lastSeq);
+  // A session that another host has taken meanwhile stays as it is.
   await host.controller.suspend(session, context.caller.identity).catch(() => undefined);
+  attached.endAfter(row.projection.lastSeq);
 }
 
 function checkReason(reason: string, { limits }: Pick<AgentHost, "limits">): void {
