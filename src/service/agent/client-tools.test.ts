@@ -6,6 +6,7 @@ import { ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { ToolResult } from "../../spi/index.ts";
 import type { DoorClient, Saying } from "../../testing/door-client.ts";
 import type { DoorHost } from "../../testing/door-world.ts";
+import type { TestModel } from "../../testing/host.ts";
 import { TestTools } from "../../testing/tools.ts";
 
 const result = (toolCallId: string, text = "done"): Saying => ({ case: "toolResult", value: { toolCallId, success: true, result: text } });
@@ -164,32 +165,32 @@ describe("a tool of the client's", () => {
 });
 
 describe("the tools of a session", () => {
-  const offered = async (at: Awaited<ReturnType<typeof doorWorld>>, client: DoorClient, more = {}): Promise<readonly string[]> => {
+  /** The tools that the model is offered for a message. */
+  const offered = async (model: TestModel, client: DoorClient, more = {}): Promise<readonly string[]> => {
     client.say({ case: "userMessage", value: { content: "what now?", ...more } });
     await client.next("turnComplete");
-    const asked = (at.model as ReturnType<typeof scriptedModel>).requests.at(-1)!;
-    return (asked.tools ?? []).map(({ name }) => name);
+    return (model.requests.at(-1)?.tools ?? []).map(({ name }) => name);
   };
 
   it("are added and removed by their source, and a message may bring all of its own", async () => {
     const model = scriptedModel();
-    await using at = Object.assign(await doorWorld("memory", { models: model }), { model });
+    await using at = await doorWorld("memory", { models: model });
     await using host = at.host();
     const client = host.client();
     client.say({ case: "start", value: { tools: [pureTool("look"), pureTool("sim__old")] } });
-    expect(await offered(at, client)).toEqual(["look", "sim__old"]);
+    expect(await offered(model, client)).toEqual(["look", "sim__old"]);
     client.say({ case: "registerTools", value: { source: "sim", tools: [pureTool("sim__step"), pureTool("sim__stop")] } });
-    expect(await offered(at, client)).toEqual(["look", "sim__step", "sim__stop"]);
-    expect(await offered(at, client, { tools: [pureTool("only")] })).toEqual(["only"]);
+    expect(await offered(model, client)).toEqual(["look", "sim__step", "sim__stop"]);
+    expect(await offered(model, client, { tools: [pureTool("only")] })).toEqual(["only"]);
     client.say({ case: "registerTools", value: { tools: [pureTool("look", { description: "better" }), pureTool("more")] } });
-    expect(await offered(at, client)).toEqual(["sim__step", "sim__stop", "look", "more"]);
+    expect(await offered(model, client)).toEqual(["sim__step", "sim__stop", "look", "more"]);
     client.say({ case: "registerTools", value: { source: "sim", tools: [] } });
-    expect(await offered(at, client)).toEqual(["look", "more"]);
+    expect(await offered(model, client)).toEqual(["look", "more"]);
   });
 
   it("are there again after a restart, and a system context that came with them is used by the next turn alone", async () => {
     const model = scriptedModel();
-    await using at = Object.assign(await doorWorld("sqlite", { models: model }), { model });
+    await using at = await doorWorld("sqlite", { models: model });
     const first = at.host();
     const client = first.client();
     client.say({ case: "start", value: {} });
@@ -200,8 +201,8 @@ describe("the tools of a session", () => {
     await using second = at.host();
     const back = second.client({ session: client.session });
     await back.next("activityUpdate");
-    expect(await offered(at, back)).toEqual(["sim__step"]);
-    expect(await offered(at, back)).toEqual(["sim__step"]);
+    expect(await offered(model, back)).toEqual(["sim__step"]);
+    expect(await offered(model, back)).toEqual(["sim__step"]);
     const systems = model.requests.map(({ messages }) => messages.filter(({ role }) => role === "system").length);
     const inputs = (await second.host.story(sessionUidOf(client.session))).filter((word) => word.startsWith("INPUT"));
     expect(inputs).toEqual(["INPUT Step slowly.", "INPUT what now?", "INPUT what now?"]);
@@ -210,13 +211,13 @@ describe("the tools of a session", () => {
 
   it("keep a system context for a message that brings none: that of the message goes before it", async () => {
     const model = scriptedModel();
-    await using at = Object.assign(await doorWorld("memory", { models: model }), { model });
+    await using at = await doorWorld("memory", { models: model });
     await using host = at.host();
     const client = host.client();
     client.say({ case: "start", value: {} });
     client.say({ case: "registerTools", value: { systemContext: "From the tools." } });
-    await offered(at, client, { systemContext: "From the message." });
-    await offered(at, client);
+    await offered(model, client, { systemContext: "From the message." });
+    await offered(model, client);
     const inputs = (await host.host.story(sessionUidOf(client.session))).filter((word) => word.startsWith("INPUT"));
     expect(inputs).toEqual(["INPUT From the message.", "INPUT what now?", "INPUT what now?"]);
   });

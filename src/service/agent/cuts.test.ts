@@ -109,8 +109,8 @@ async function run(store: DoorStore, { cut, restarts = false, death }: Fate = {}
 }
 
 /** What a restart leaves as it is: a model call that its host left is made once more, and a turn that was about to park has not been suspended. */
-function comparable({ modelCalls: _, story, ...outcome }: Outcome): object {
-  return { ...outcome, story: story.filter((word) => !word.startsWith("LIFECYCLE")) };
+function comparable(outcome: Outcome): object {
+  return { ...outcome, modelCalls: undefined, story: outcome.story.filter((word) => !word.startsWith("LIFECYCLE")) };
 }
 
 const WHOLE = {
