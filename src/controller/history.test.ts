@@ -73,6 +73,26 @@ describe("a session's history", () => {
     expect(await seqsOf(new JournalHistory(session, 24 as Seq, { journal, cache, origins }))).toEqual(span(1, 24));
   });
 
+  it("has each event once where it is read twice at a time", async () => {
+    const { journal, session } = await journalOf(10);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    const history = new JournalHistory(session, 40 as Seq, { journal, cache, origins });
+    await seqsOf(history, { toSeq: 20 as Seq });
+    const read = journal.read.bind(journal);
+    const other = Promise.withResolvers<void>();
+    let reads = 0;
+    // The other reader goes first, and leaves more in the cache than this one has seen there.
+    journal.read = async function* (request) {
+      reads += 1;
+      if (reads === 1) await other.promise;
+      yield* read(request);
+    };
+    const slow = seqsOf(history);
+    expect(await seqsOf(history)).toEqual(span(1, 40));
+    other.resolve();
+    expect(await slow).toEqual(span(1, 40));
+  });
+
   it("is read behind what is cached, and over its end, without what is before", async () => {
     const { journal, session } = await journalOf(10);
     const cache = new HistoryCache({ bytesMax: 1 << 20 });

@@ -130,9 +130,11 @@ export class JournalHistory implements History {
         continue;
       }
       if (records[0]?.contentHash !== end.hash) break;
-      const cached = this.#cache.slice(this.#session, fromSeq, toSeq);
+      // No more than was there: the cache may have grown meanwhile, and what comes behind `end` is read.
+      const cachedTo = Math.min(end.seq, toSeq) as Seq;
+      const cached = this.#cache.slice(this.#session, fromSeq, cachedTo);
       // A cache that has given the session up meanwhile has nothing of it, and so has one in which the range has not begun.
-      if (fromSeq + cached.length <= Math.min(end.seq, toSeq) || cached.length === 0) return false;
+      if (fromSeq + cached.length <= cachedTo || cached.length === 0) return false;
       yield { firstSeq: fromSeq, events: cached };
       isRead = true;
       if (records.length > 1) yield this.#decode(records.slice(1));
