@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createGvisorRuntime, whyNoGvisor, type GvisorRuntimeOptions } from "../src/runtimes/gvisor/index.ts";
 import type { BlobStore, Runtime } from "../src/spi/index.ts";
 import { openFileBlobStore } from "../src/stores/blobs/index.ts";
+import { forwardingBlobs } from "../src/testing/forwarding-blobs.ts";
 import { bundleProgram } from "../src/testing/harness-programs/bundle.ts";
 import { bound, count, spec } from "../src/testing/runtime-conformance/fixtures.ts";
 import type { BenchContext, Row } from "./context.ts";
@@ -109,7 +110,7 @@ function checkpoint(runtime: Runtime, incarnation: Parameters<Runtime["attach"]>
 }
 
 function blobsIn(folder: string): BlobStore {
-  return openFileBlobStore({ folder, nowMs: PORTS.clock.nowMs() });
+  return openFileBlobStore({ folder, ...PORTS });
 }
 
 /** A store that knows how much was put into it. */
@@ -120,7 +121,7 @@ function counted(blobs: BlobStore): { readonly blobs: BlobStore; bytes(): number
     return blobs.put(data, options);
   };
   return {
-    blobs: { put, get: (ref, options) => blobs.get(ref, options), delete: (ref, options) => blobs.delete(ref, options) },
+    blobs: forwardingBlobs(blobs, { put }),
     bytes: () => bytes,
   };
 }

@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url";
 import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf } from "../src/base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../src/node/index.ts";
 import { bundleHarness, createQuickJsRuntime } from "../src/runtimes/quickjs/index.ts";
-import { textMessage, type BlobStore, type Incarnation, type Runtime, type SnapshotRef } from "../src/spi/index.ts";
+import { textMessage, type Incarnation, type Runtime, type SnapshotRef } from "../src/spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../src/stores/blobs/index.ts";
+import { forwardingBlobs } from "../src/testing/forwarding-blobs.ts";
 import { createRecordingSink } from "../src/testing/recording-sink.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { median, quantile, spread } from "./statistics.ts";
@@ -46,17 +47,15 @@ class World implements AsyncDisposable {
   static async open(context: BenchContext, place: "disk" | "memory" = "disk"): Promise<World> {
     const file = fileURLToPath(new URL("../src/testing/guests/evaluator.ts", import.meta.url));
     const script = await bundleHarness({ file, exportName: "createEvaluator" });
-    const inDisk = () => openFileBlobStore({ folder: context.newFolder(), nowMs: systemClock.nowMs() });
-    const kept = place === "disk" ? inDisk() : createMemoryBlobStore();
+    const inDisk = () => openFileBlobStore({ folder: context.newFolder(), clock: systemClock });
+    const kept = place === "disk" ? inDisk() : createMemoryBlobStore({ clock: systemClock });
     const puts: number[] = [];
-    const blobs: BlobStore = {
+    const blobs = forwardingBlobs(kept, {
       put: (bytes, options) => {
         puts.push(bytes.length);
         return kept.put(bytes, options);
       },
-      get: (ref, options) => kept.get(ref, options),
-      delete: (ref, options) => kept.delete(ref, options),
-    };
+    });
     const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
     const world = new World(await createQuickJsRuntime({ script, blobs, ports }), puts);
     await world.runtime.describe();

@@ -71,7 +71,10 @@ async function bundled(name: Name): Promise<HarnessConfig> {
   return { runtime: "gvisor", command: [process.execPath, bundle.file, name], cwd: bundle.folder, env: {} };
 }
 
-const whyNot = await whyNoGvisor({ ports: { clock: systemClock, random: cryptoRandom }, blobs: createMemoryBlobStore() });
+const whyNot = await whyNoGvisor({
+  ports: { clock: systemClock, random: cryptoRandom },
+  blobs: createMemoryBlobStore({ clock: systemClock }),
+});
 if (whyNot !== undefined) process.stderr.write(`skipped: the matrix's places under gVisor, since ${whyNot}\n`);
 
 const GVISOR: readonly Place[] = [

@@ -41,6 +41,7 @@ import { Partials } from "./partials.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
 import { MessageOrigins } from "./request-sketch.ts";
+import { ReplacedCaptures } from "./replaced-captures.ts";
 import { RunningTurns } from "./running.ts";
 import { settleCall, type Settlement } from "./settle-call.ts";
 import { noTurnError, steerTurn } from "./steer.ts";
@@ -66,6 +67,7 @@ class HostController implements Controller {
   readonly #running: RunningTurns;
   readonly #transitions: Transitions;
   readonly #idle: IdleSessions;
+  readonly #replaced: ReplacedCaptures;
   readonly #context: TransitionContext;
   readonly #offers: ToolOffers;
   readonly #budgets: Budgets | undefined;
@@ -101,7 +103,8 @@ class HostController implements Controller {
     this.#offers = new ToolOffers(ports.digest);
     this.#budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
-    this.#context = { journal, harnesses, running: this.#running, hostId, clock: ports.clock };
+    this.#replaced = new ReplacedCaptures(journal, log);
+    this.#context = { journal, harnesses, running: this.#running, replaced: this.#replaced, hostId, clock: ports.clock };
     this.#transitions = new Transitions(this.#context);
     this.#idle = new IdleSessions({
       clock: ports.clock,
@@ -234,6 +237,7 @@ class HostController implements Controller {
     await Promise.allSettled(this.#starting);
     await Promise.all(this.#running.all().map((turn) => turn.interrupt(closingError())));
     this.#running.stop();
+    await this.#replaced.settled();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -272,6 +276,7 @@ class HostController implements Controller {
     void turn.outcome.then((outcome) => {
       this.#running.free(session);
       this.#leaveSandbox(turn, outcome);
+      if (outcome.kind === "ended") this.#replaced.drop({ session, harness: turn.harness, ...turn.compute });
     });
     void turn.run();
     if (this.closing.aborted) void turn.interrupt(closingError());

@@ -92,6 +92,9 @@ async function forkedMemory(
   const suspended = await context.suspend(parent.seed.uid, at.actor);
   if (suspended.projection.openTurn !== undefined) throw openTurnError();
   const { child } = await entry.suspend({ sessionUid: parent.seed.uid, kind: "external", compute: computeToRestore(suspended) });
+  // The children's rows are about to name what the parent's does.
+  const missing = child === undefined ? undefined : await entry.renew(child);
+  if (missing !== undefined) throw memoryGoneError(missing);
   return { compute: child, lastSeq: suspended.projection.lastSeq };
 }
 
@@ -107,6 +110,13 @@ function openTurnError(): HoldfastError {
   return new HoldfastError(
     "failed_precondition",
     "session: it keeps state in memory and has a turn that has not ended; resume or cancel that one, then fork",
+  );
+}
+
+function memoryGoneError(missing: string): HoldfastError {
+  return new HoldfastError(
+    "failed_precondition",
+    `session: a part of its stored memory is missing (${missing}), so no child could begin with it; put it back where captures are kept`,
   );
 }
 

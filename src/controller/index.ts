@@ -14,6 +14,8 @@ export {
   type ExpiryReport,
 } from "./approval-expiry.ts";
 export { createController } from "./controller.ts";
+export { CAPTURE_AGE_MS, sweepCaptures, type CaptureSweepOptions, type CaptureSweepReport } from "./capture-sweep.ts";
+export { CAPTURE_SWEEP_INTERVAL_MS, startCaptureSweeper, type CaptureSweeperOptions } from "./capture-sweeper.ts";
 export { type AskedEffect, type Divergence, DivergenceError } from "./divergence.ts";
 export type { ForkInvocation } from "./fork.ts";
 export type { IdlePolicy } from "./idle.ts";

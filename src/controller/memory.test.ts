@@ -3,7 +3,8 @@ import { HoldfastError, SILENT_LOG, newSessionUid, type Seq, type SessionUid } f
 import { ComputeState, ExecState } from "../gen/agentsessions/v1/session_pb.ts";
 import { execStateOf, sessionOf, type JournalStore } from "../journal/index.ts";
 import { createHarnessCatalog, createPlacedHarness } from "../placement/index.ts";
-import { describeHarness, HarnessFailure, Resumability, type HarnessDescriptor } from "../spi/index.ts";
+import { describeHarness, HarnessFailure, Resumability, type BlobStore, type HarnessDescriptor } from "../spi/index.ts";
+import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { emptySeed, MemoryRuntime, seededPorts, TestHost, TestModel, testHarness, type RunWithMemory } from "../testing/index.ts";
 import { replaySession } from "./replay.ts";
@@ -30,9 +31,9 @@ interface Setup {
 function world(setup: Setup = {}) {
   const ports = seededPorts();
   const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
-  const storage = new Map<string, string>();
+  const captures = createMemoryBlobStore(ports);
   const host = (hostId = "one", model = new TestModel()) => {
-    const runtime = new MemoryRuntime({ describe: setup.describe ?? (() => COUNTER), run: setup.run ?? count, storage });
+    const runtime = new MemoryRuntime({ describe: setup.describe ?? (() => COUNTER), run: setup.run ?? count, captures });
     const entry = createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true });
     const idle = setup.idle;
     return {
@@ -42,8 +43,12 @@ function world(setup: Setup = {}) {
       host: new TestHost({ journal, ports, harnesses: {}, placed: [entry], models: model, hostId, idle }),
     };
   };
-  return { ports, journal, storage, host };
+  return { ports, journal, captures, host };
 }
+
+const removeAll = async (captures: BlobStore) => {
+  for await (const blob of captures.list()) await captures.delete(blob);
+};
 
 const rowOf = async (journal: JournalStore, session: SessionUid) => {
   const row = await journal.get(session);
@@ -110,12 +115,12 @@ describe("a session whose harness keeps state in memory", () => {
   });
 
   it("stays cold where it cannot be restored, with nothing written", async () => {
-    const { host: start, journal, storage } = world();
+    const { host: start, journal, captures } = world();
     const { host } = start();
     const session = await host.createSession();
     await turn(host, session);
     const cold = await host.controller.suspend(session, undefined);
-    storage.clear();
+    await removeAll(captures);
     expect(await codeOf(host.controller.resume(session, undefined))).toBe("failed_precondition");
     const row = await rowOf(journal, session);
     expect(row.projection).toMatchObject({ computeState: ComputeState.COMPUTE_COLD, lastSeq: cold.projection.lastSeq });
@@ -262,7 +267,7 @@ describe("a session whose harness keeps state in memory", () => {
 
 describe("forking it", () => {
   const forked = async (childCount: number) => {
-    const { host: start, journal, ports, storage } = world();
+    const { host: start, journal, ports, captures } = world();
     const { host, runtime } = start();
     const session = await host.createSession();
     for (let index = 0; index < 3; index++) await turn(host, session);
@@ -272,7 +277,7 @@ describe("forking it", () => {
         atSeq: atSeq as Seq,
         children: () => Array.from({ length: childCount }, () => emptySeed(newSessionUid(ports), ports.clock.nowMs())),
       });
-    return { host, runtime, session, fork, journal, storage };
+    return { host, runtime, session, fork, journal, captures };
   };
 
   it("clones one snapshot for all children, which go on independently", async () => {
@@ -297,9 +302,9 @@ describe("forking it", () => {
   });
 
   it("says so when the snapshot of a child is gone", async () => {
-    const { host, fork, storage } = await forked(1);
+    const { host, fork, captures } = await forked(1);
     const [child] = await fork();
-    storage.clear();
+    await removeAll(captures);
     expect((await turn(host, child?.seed.uid as SessionUid)).outcome).toMatchObject({ kind: "interrupted", error: { code: "aborted" } });
   });
 });

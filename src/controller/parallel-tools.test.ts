@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { createPlacedHarness } from "../placement/index.ts";
 import { describeHarness, Resumability, textMessage } from "../spi/index.ts";
+import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import {
   gatedCall,
   MemoryRuntime,
   resumed,
+  seededPorts,
   type RunWithMemory,
   type TestTools,
   toolCall,
@@ -175,7 +177,7 @@ describe("calls that need a decision", () => {
     const at = newWorld(() => Promise.resolve(), { pay: answer("x") });
     const descriptor = describeHarness({ id: "m", version: "1", capabilities: { resumability: Resumability.REQUIRES_MEMORY_SNAPSHOT } });
     const run: RunWithMemory = async (_, __, sink) => void (await sink.toolCall(gatedCall("pay", "a")));
-    const runtime = new MemoryRuntime({ describe: () => descriptor, run });
+    const runtime = new MemoryRuntime({ describe: () => descriptor, run, captures: createMemoryBlobStore(seededPorts()) });
     const placed = [createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true })];
     await using host = at.host({ harnesses: {}, placed });
     const session = await host.createSession();

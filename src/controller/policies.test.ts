@@ -3,6 +3,7 @@ import { HoldfastError, newSessionUid, type Seq } from "../base/index.ts";
 import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
 import { createPlacedHarness } from "../placement/index.ts";
 import { describeHarness, Resumability, type ToolCall, type ToolResult } from "../spi/index.ts";
+import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import {
   decide,
@@ -17,6 +18,7 @@ import {
   toolCall,
   ToolWorld,
   type HarnessRun,
+  seededPorts,
 } from "../testing/index.ts";
 import type { PolicyRule } from "./policy.ts";
 
@@ -119,7 +121,7 @@ describe("a call that asks for a decision", () => {
       const refused = await sink.toolCall(gatedCall("pay", "p1")).catch((error: unknown) => error);
       await sink.output(refused instanceof HoldfastError ? refused.code : "it ran");
     };
-    const runtime = new MemoryRuntime({ describe: () => descriptor, run });
+    const runtime = new MemoryRuntime({ describe: () => descriptor, run, captures: createMemoryBlobStore(seededPorts()) });
     const world = newWorld(asks());
     const placed = [createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true })];
     await using host = world.host({ policies: [rule("all", "allow")], harnesses: {}, placed });

@@ -155,9 +155,15 @@ export class Tape {
 
   /** The harness has ended. Throws when recorded effects were not asked for. */
   finish(): void {
-    if (this.#divergence !== undefined) throw this.#divergence;
+    const unfinished = this.unfinished();
+    if (unfinished !== undefined) throw unfinished;
+  }
+
+  /** The harness has ended: the divergence of one that did not ask for everything that is recorded. */
+  unfinished(): DivergenceError | undefined {
     const effect = this.#effects[this.#next];
-    if (effect !== undefined) throw this.#diverge(effect, undefined, `the harness ended, but ${wordOf(effect.kind)} is recorded next`);
+    if (this.#divergence !== undefined || effect === undefined) return this.#divergence;
+    return this.#diverge(effect, undefined, `the harness ended, but ${wordOf(effect.kind)} is recorded next`);
   }
 
   /** Whether the tape has come to where the recorded turn was stopped. */

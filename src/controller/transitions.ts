@@ -20,6 +20,7 @@ import { HostTools } from "./host-tools.ts";
 import { appendedOrThrow, deletedError } from "./outcome.ts";
 import type { RecordedToolCall } from "./recorded-turn.ts";
 import { openTurnOf } from "./recover.ts";
+import type { ReplacedCaptures } from "./replaced-captures.ts";
 import type { RunningTurns } from "./running.ts";
 import type { Turn } from "./turn.ts";
 
@@ -31,6 +32,7 @@ export interface TransitionContext {
   readonly journal: JournalStore;
   readonly harnesses: HarnessCatalog;
   readonly running: RunningTurns;
+  readonly replaced: ReplacedCaptures;
   readonly hostId: HostId;
   readonly clock: Clock;
 }
@@ -115,11 +117,13 @@ export class Transitions {
       if (row.projection.computeState === ComputeState.COMPUTE_COLD) return "unchanged";
       if (this.#context.running.isRunning(row)) throw runningError();
       const { snapshot, compute } = await this.#captured(row);
-      return this.#append(
-        row,
-        { events: [suspendEvent(this.#context.clock, snapshot, actor)] },
-        { takeOver: false, compute: { ref: compute } },
-      );
+      const events = [suspendEvent(this.#context.clock, snapshot, actor)];
+      const result = await this.#append(row, { events }, { takeOver: false, compute: { ref: compute } });
+      const harness = this.#context.harnesses.find(row.seed.harness);
+      if (result === "done" && harness !== undefined) {
+        this.#context.replaced.drop({ session, harness, before: computeToRestore(row), now: compute });
+      }
+      return result;
     });
   }
 

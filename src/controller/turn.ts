@@ -97,6 +97,11 @@ export class Turn implements RunningTurn {
     return this.#start.harness.name === this.#start.seed.harness;
   }
 
+  /** What the row told of the session's compute when it began, and what it tells once the turn has ended. */
+  get compute(): { readonly before: ComputeRef | undefined; readonly now: ComputeRef | undefined } {
+    return { before: this.#start.compute, now: this.#compute };
+  }
+
   /** Whether it has not begun to end. */
   get isRunning(): boolean {
     return this.#phase === "running";
@@ -255,11 +260,8 @@ export class Turn implements RunningTurn {
     if (sink.tools.isBusy) await sink.tools.leave();
     if (sink.tools.parks.length > 0) return this.#harnessThrew(parkIgnoredError(), sink);
     if (this.#limit !== undefined) return this.#harnessThrew(this.#limit, sink);
-    try {
-      this.#start.tape.finish();
-    } catch (error) {
-      return this.#harnessThrew(error, sink);
-    }
+    const unfinished = this.#start.tape.unfinished();
+    if (unfinished !== undefined) return this.#harnessThrew(unfinished, sink);
     await this.#leave(turnOverError(), () => this.#settled(() => this.#end("COMPLETED", [])));
   }
 
@@ -273,7 +275,7 @@ export class Turn implements RunningTurn {
     // A turn that waits for a decision has not failed for good, whatever its harness says.
     const failure = this.#limit ?? (error instanceof HarnessFailure && parks.length === 0 ? error : undefined);
     // After a divergence nothing is recorded: what is there is true, and whatever the harness made of it is not.
-    const divergence = this.#start.tape.divergence ?? (failure === undefined ? undefined : this.#unplayed());
+    const divergence = this.#start.tape.divergence ?? (failure === undefined ? undefined : this.#start.tape.unfinished());
     if (divergence !== undefined) return void (await this.interrupt(divergence));
     if (failure !== undefined) return this.#fail(failure);
     if (parks[0] !== undefined && isParkUnwindOfAny(error, parks)) return this.#park(parks[0]);
@@ -297,16 +299,6 @@ export class Turn implements RunningTurn {
       const lastSeq = await this.#journal.commit([suspend], { release: true, compute: { ref: compute } });
       return { kind: "parked", ref, lastSeq };
     });
-  }
-
-  /** The divergence of a harness that gives up before it has asked for everything that is recorded. */
-  #unplayed(): HoldfastError | undefined {
-    try {
-      this.#start.tape.finish();
-      return undefined;
-    } catch (error) {
-      return toHoldfastError(error);
-    }
   }
 
   async #fail(failure: HarnessFailure | TurnLimitError): Promise<void> {

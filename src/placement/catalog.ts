@@ -54,6 +54,8 @@ function entryOf(name: string, harness: Harness): HarnessEntry {
     settle: async () => undefined,
     // It holds nothing that the journal does not: the session itself is what a restore needs.
     suspend: async ({ sessionUid }) => ({ snapshot: create(SnapshotRefSchema, { local: sessionUid }) }),
+    renew: async () => undefined,
+    discard: async () => undefined,
     release: async () => undefined,
   };
 }

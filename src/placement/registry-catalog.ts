@@ -67,6 +67,8 @@ export function unservableEntry({ name, spec }: RegisteredHarness, reason: strin
     rehearse: refuse,
     suspend: refuse,
     settle: async () => undefined,
+    renew: async () => undefined,
+    discard: async () => undefined,
     release: async () => undefined,
   };
 }

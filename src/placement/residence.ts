@@ -167,6 +167,17 @@ class Residence implements HarnessEntry, AsyncDisposable {
     });
   }
 
+  async renew({ snapshot }: ComputeRef): Promise<string | undefined> {
+    return snapshot === undefined ? undefined : this.#runtime.renew?.(snapshot);
+  }
+
+  /** What was captured before is in nobody's way: turns of the session need not wait for it. */
+  async discard(before: ComputeRef, now: ComputeRef): Promise<void> {
+    const isParents = before.attributes[FORKED_ATTRIBUTE] !== undefined;
+    if (isParents || !isOwn(before, this.name) || !isOwn(now, this.name)) return;
+    if (before.snapshot?.memory === true && now.snapshot?.memory === true) await this.#runtime.discard?.(before.snapshot, now.snapshot);
+  }
+
   release(session: SessionUid): Promise<void> {
     return this.#turnstile.pass(session, () => this.#destroy(session));
   }

@@ -8,6 +8,7 @@ import { HarnessSpecSchema } from "../gen/agentsessions/v1/harness_registry_pb.t
 import { createLocalRuntime } from "../runtimes/local/index.ts";
 import { seededPorts, testHarness } from "../testing/index.ts";
 import type { Runtime } from "../spi/index.ts";
+import { HostCaptures } from "./captures.ts";
 import type { HarnessConfig } from "./harness-config.ts";
 import { openHostHarnesses, type HostHarnesses, type HostHarnessesOptions } from "./host-harnesses.ts";
 import { createRuntimes } from "./runtimes.ts";
@@ -148,7 +149,8 @@ describe("a runtime that this host has not", () => {
 
   it("is refused, whatever of it is missing", async () => {
     const gvisor = { runtime: "gvisor", command: ["no-such-program"], cwd: "/usr", env: {} } as const;
-    const options = { config: { store: { kind: "memory" } }, ports: seededPorts(), log: SILENT_LOG, grant: undefined } as const;
+    const host = { config: { store: { kind: "memory" } }, ports: seededPorts() } as const;
+    const options = { ...host, captures: new HostCaptures(host), log: SILENT_LOG, grant: undefined };
     await expect(createRuntimes(options)(gvisor)).rejects.toMatchObject({
       code: "failed_precondition",
       message: expect.stringMatching(/^runtime: /),

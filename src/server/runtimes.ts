@@ -10,6 +10,7 @@ import { bundleHarness, createQuickJsRuntime, type BundleOptions } from "../runt
 import { createRemoteRuntime } from "../runtimes/remote/index.ts";
 import type { BlobStore, Runtime } from "../spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../stores/blobs/index.ts";
+import type { HostCaptures } from "./captures.ts";
 import type { ServerConfig } from "./config.ts";
 import type { GvisorHarness, HarnessConfig, ProcessHarness, QuickjsHarness, RemoteHarness } from "./harness-config.ts";
 import type { Grant } from "./harness-services.ts";
@@ -17,6 +18,7 @@ import type { Grant } from "./harness-services.ts";
 /** What runtimes are opened with. */
 export interface RuntimesOptions {
   readonly config: Pick<ServerConfig, "store"> & Partial<Pick<ServerConfig, "secretFiles">>;
+  readonly captures: HostCaptures;
   readonly ports: Ports;
   readonly log: Log;
   readonly grant: Grant | undefined;
@@ -30,19 +32,16 @@ export interface RuntimeOf {
 
 /** What makes the runtimes of a host. It throws FAILED_PRECONDITION for a runtime that this host has not. */
 export function createRuntimes(options: RuntimesOptions): RuntimeOf {
-  let blobs: BlobStore | undefined;
   const runtimeOf = (config: HarnessConfig): Runtime | Promise<Runtime> => {
     switch (config.runtime) {
       case "process":
         return processRuntime(config, options);
       case "quickjs":
-        blobs ??= openBlobs(options);
-        return quickjsRuntime(config, { ...options, blobs });
+        return quickjsRuntime(config, options);
       case "remote":
         return remoteRuntime(config, options);
       case "gvisor":
-        blobs ??= openBlobs(options);
-        return gvisorRuntime(config, { ...options, blobs });
+        return gvisorRuntime(config, options);
       default:
         return unreachable(config);
     }
@@ -50,11 +49,11 @@ export function createRuntimes(options: RuntimesOptions): RuntimeOf {
   return runtimeOf as RuntimeOf;
 }
 
-/** Large payloads (captures of memory, outputs of tools) lie beside the journal. */
+/** Large payloads that records name (outputs of tools) lie beside the journal. */
 export function openBlobs({ config, ports }: Pick<RuntimesOptions, "config" | "ports">): BlobStore {
   const { store } = config;
-  if (store.kind === "memory") return createMemoryBlobStore();
-  return openFileBlobStore({ folder: join(store.folder, "blobs"), nowMs: ports.clock.nowMs() });
+  if (store.kind === "memory") return createMemoryBlobStore(ports);
+  return openFileBlobStore({ folder: join(store.folder, "blobs"), clock: ports.clock });
 }
 
 /** What of this host no sandbox sees, also where it lies beside the harness: the journal, what is stored with it, and secrets. */
@@ -69,14 +68,11 @@ function processRuntime(config: ProcessHarness, { config: host, ports, log, gran
   return createProcessRuntime({ command, args, cwd, env, line, memoryBytesMax, cpuSecondsMax, confine, hidden, grant, ports, log });
 }
 
-function gvisorRuntime(
-  config: GvisorHarness,
-  { config: host, blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore },
-): Promise<Runtime> {
+function gvisorRuntime(config: GvisorHarness, { config: host, captures, ports, log }: RuntimesOptions): Promise<Runtime> {
   const [command, ...args] = config.command;
   const hidden = hiddenOf(host);
   const { cwd, env, memoryBytesMax, cpuSecondsMax } = config;
-  return createGvisorRuntime({ command, args, cwd, env, memoryBytesMax, cpuSecondsMax, hidden, blobs, ports, log });
+  return createGvisorRuntime({ command, args, cwd, env, memoryBytesMax, cpuSecondsMax, hidden, blobs: captures.store, ports, log });
 }
 
 function remoteRuntime({ address, tls }: RemoteHarness, { ports, log, grant }: RuntimesOptions): Runtime {
@@ -85,10 +81,10 @@ function remoteRuntime({ address, tls }: RemoteHarness, { ports, log, grant }: R
 
 async function quickjsRuntime(
   { script: path, memoryBytesMax }: QuickjsHarness,
-  { blobs, ports, log }: RuntimesOptions & { readonly blobs: BlobStore },
+  { captures, ports, log }: RuntimesOptions,
 ): Promise<Runtime> {
   const limits = memoryBytesMax === undefined ? undefined : { memoryBytes: memoryBytesMax };
-  return createQuickJsRuntime({ script: await scriptOf(path), blobs, ports, log, limits });
+  return createQuickJsRuntime({ script: await scriptOf(path), blobs: captures.store, ports, log, limits });
 }
 
 /** Harnesses that come with the host and live in a sandbox; they are bundled like anybody's. */

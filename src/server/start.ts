@@ -36,6 +36,7 @@ import {
 import type { Authorizer, Harness, HarnessCatalog, ModelCatalog, ToolExecutor } from "../spi/index.ts";
 import { refuseOpenDoor } from "./access.ts";
 import { agentHarnesses } from "./agent-config.ts";
+import { HostCaptures } from "./captures.ts";
 import { openClientDoor, withNotes, type HostClientDoor } from "./client-door.ts";
 import { DEFAULT_CONFIG, type ServerConfig } from "./config.ts";
 import { frontDoors } from "./doors.ts";
@@ -127,7 +128,8 @@ async function openOver(
 ): Promise<RunningServer> {
   const { config, options, ports, log, feed, models } = parts;
   const services = new HarnessServices(config, ports, log);
-  const runtimeOf = createRuntimes({ config, ports, log, grant: services.grant });
+  const captures = new HostCaptures({ config, ports });
+  const runtimeOf = createRuntimes({ config, captures, ports, log, grant: services.grant });
   const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
   const { catalog: harnesses } = hostHarnesses;
   const environmentsMax = options.limits?.environmentsMax;
@@ -165,7 +167,7 @@ async function openOver(
   void tools.spawn?.start(controller);
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    const host = { config, options, ports, log, feed, services, harnesses, hostHarnesses, environments, models, tools, clientDoor };
+    const host = { config, options, ports, log, feed, services, harnesses, captures, hostHarnesses, environments, models, tools, clientDoor };
     return await open({ ...host, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();
@@ -185,6 +187,7 @@ interface Host {
   readonly feed: ApprovalFeed;
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
+  readonly captures: HostCaptures;
   readonly hostHarnesses: HostHarnesses;
   readonly environments: HostEnvironments;
   readonly models: ModelCatalog;
@@ -214,12 +217,12 @@ async function open(host: Host): Promise<RunningServer> {
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
   const recovery = startRecovery(config.recover, host);
-  const sweeper = sweeperOf(host);
+  const sweepers = [sweeperOf(host), host.captures.startSweeper(host.journal, log)];
   const expirer = expirerOf(host);
   const webhooks = webhooksOf(host);
   let ending: Promise<void> | undefined;
   const shutdown = (graceMs = config.shutdownGraceMs): Promise<void> => {
-    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweeper, expirer, webhooks }, graceMs);
+    ending ??= close({ ...host, health, grpc, http1, listener, operator, recovery, sweepers, expirer, webhooks }, graceMs);
     return ending;
   };
   return {
@@ -260,7 +263,7 @@ interface OpenHost extends Host {
   readonly listener: Listener;
   readonly operator: OperatorPort | undefined;
   readonly recovery: Recovery;
-  readonly sweeper: Sweeper | undefined;
+  readonly sweepers: readonly (Sweeper | undefined)[];
   readonly expirer: Expirer | undefined;
   readonly webhooks: Webhooks | undefined;
 }
@@ -285,10 +288,10 @@ function webhooksOf({ config, ports, journal, feed, log }: Host): Webhooks | und
 
 async function close(host: OpenHost, graceMs: number): Promise<void> {
   const { controller, health, grpc, http1, listener, operator, hostHarnesses, environments, tools, clientDoor, journal, log } = host;
-  const { recovery, sweeper, expirer, webhooks } = host;
+  const { recovery, sweepers, expirer, webhooks } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
-  await Promise.all([recovery.stop(), sweeper?.stop(), expirer?.stop(), controller.shutdown({ graceMs })]);
+  await Promise.all([recovery.stop(), ...sweepers.map((sweeper) => sweeper?.stop()), expirer?.stop(), controller.shutdown({ graceMs })]);
   // What the last turns asked is told as well.
   await webhooks?.stop();
   health.close();

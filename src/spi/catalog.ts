@@ -44,6 +44,16 @@ export interface HarnessEntry {
    * snapshot that SUSPEND records, and with what the row tells. Throws FAILED_PRECONDITION where memory should be captured and is not here.
    */
   suspend(options: ResidenceOptions & { readonly kind: SnapshotKind }): Promise<SuspendedSession>;
+  /**
+   * Makes what is stored of a session's memory count as new, since another row is about to name it. Resolves with what is missing of it;
+   * undefined where it is whole, or where there is none.
+   */
+  renew(compute: ComputeRef): Promise<string | undefined>;
+  /**
+   * Removes what is stored of a session's memory before its newest settled turn: `before` is what its row told until now, and no other row
+   * names it; `now` is what the row tells. What is a parent's, or another harness's, stays.
+   */
+  discard(before: ComputeRef, now: ComputeRef): Promise<void>;
   /** Destroys what the session holds here; nothing to destroy does nothing. */
   release(session: SessionUid): Promise<void>;
 }

@@ -7,6 +7,8 @@
  * - A snapshot that was returned is durable for as long as its kind says: `external` outlives this process, `local` the incarnation's.
  * - Capabilities are reported as they are. A runtime without memory snapshots answers `snapshot` with a reference to the session itself.
  * - A call that fails leaves nothing half-made behind.
+ * - A snapshot names stored blobs only after it renewed them, so that a sweep of what no row names (`src/controller/capture-sweep.ts`) never
+ *   meets it on its way into a row.
  */
 
 import type { Fence, SessionUid } from "../base/ids.ts";
@@ -85,6 +87,15 @@ export interface Runtime extends AsyncDisposable {
   status(incarnation: Incarnation, options?: CallOptions): Promise<ComputeState>;
   /** What this backend can do, as it is. */
   capabilities(): RuntimeCapabilities;
-  /** Forgets a snapshot that nothing refers to any longer; optional, and unknown ones are passed over. */
-  discard?(snapshot: SnapshotRef, options?: CallOptions): Promise<void>;
+  /**
+   * Makes all that is stored of a snapshot count as new, so that no sweep takes it before a row names it. Resolves with what is missing of
+   * it, as a name of the store; undefined where it is whole, or is no stored one. Rejects with DATA_LOSS where it cannot be told. Absent
+   * where nothing is stored.
+   */
+  renew?(snapshot: SnapshotRef, options?: CallOptions): Promise<string | undefined>;
+  /**
+   * Removes what of a snapshot a newer one of the same session does not need; only what nothing else refers to may be discarded. What is gone
+   * already is passed over; of what cannot be read nothing is removed, and it rejects. Absent where nothing is stored.
+   */
+  discard?(snapshot: SnapshotRef, newer: SnapshotRef, options?: CallOptions): Promise<void>;
 }

@@ -5,6 +5,7 @@ export * from "./conformance/index.ts";
 export * from "./dialled-harnesses.ts";
 export * from "./dying-store.ts";
 export * from "./harness-wire/index.ts";
+export * from "./forwarding-blobs.ts";
 export * from "./host.ts";
 export * from "./in-process.ts";
 export * from "./journal-conformance/index.ts";

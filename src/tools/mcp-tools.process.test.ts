@@ -51,7 +51,7 @@ const stdio = (...args: string[]): StdioReach => ({
   cwd: process.cwd(),
   env: {},
 });
-const blobs = createMemoryBlobStore();
+const blobs = createMemoryBlobStore({ clock: systemClock });
 
 async function open(options: McpServerOptions, log: Log = new WatchedLog()): Promise<McpTools> {
   const tools = await openMcpTools({ servers: { odd: options }, clock: systemClock, log, version: "0" });

@@ -6,7 +6,7 @@ import { runtimeCases, type RuntimeUnderTest } from "../../testing/runtime-confo
 import { createGvisorRuntime, whyNoGvisor } from "./index.ts";
 
 const ports = { clock: systemClock, random: cryptoRandom };
-const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore() });
+const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore(ports) });
 if (why !== undefined) process.stderr.write(`skipped: the gvisor runtime's conformance, since ${why}\n`);
 
 let bundle: BundledProgram;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => bundle[Symbol.dispose]());
 
 async function open(): Promise<RuntimeUnderTest> {
-  const blobs = createMemoryBlobStore();
+  const blobs = createMemoryBlobStore(ports);
   const start = () => createGvisorRuntime({ command: process.execPath, args: [bundle.file], cwd: bundle.folder, blobs, ports });
   let runtime = await start();
   return {

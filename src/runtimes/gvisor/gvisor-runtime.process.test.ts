@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { cryptoRandom, systemClock } from "../../node/index.ts";
 import { ComputeState, type BlobStore, type Runtime } from "../../spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../../stores/blobs/index.ts";
+import { forwardingBlobs } from "../../testing/forwarding-blobs.ts";
 import { bundleProgram, type BundledProgram } from "../../testing/harness-programs/bundle.ts";
 import { drive, isAlive, saidBy, until } from "../../testing/harness-programs/driving.ts";
 import { bound, count, spec } from "../../testing/runtime-conformance/fixtures.ts";
@@ -19,7 +20,7 @@ const PYTHON = join(ROOT, "sdks/python/.venv/bin/python");
 const ports = { clock: systemClock, random: cryptoRandom };
 const run = promisify(execFile);
 
-const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore() });
+const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore(ports) });
 if (why !== undefined) process.stderr.write(`skipped: the gvisor runtime's tests, since ${why}\n`);
 const hasPython = existsSync(PYTHON);
 if (!hasPython) process.stderr.write("skipped: the gvisor runtime's tests of Python, since the Python SDK is not installed\n");
@@ -49,7 +50,7 @@ async function world(options: Partial<GvisorRuntimeOptions> = {}, how: readonly 
     command: process.execPath,
     args: [bundle.file, ...how],
     cwd: bundle.folder,
-    blobs: createMemoryBlobStore(),
+    blobs: createMemoryBlobStore(ports),
     folder: folder.path,
     ports,
     log: { log: (level, message, fields) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`) },
@@ -251,7 +252,7 @@ describe.runIf(why === undefined)("a captured memory", () => {
   );
 
   it("is refused where it was taken with another runsc, command or program, and that is said", async () => {
-    const blobs = createMemoryBlobStore();
+    const blobs = createMemoryBlobStore(ports);
     const { runtime, start } = await world({ blobs });
     const snapshot = await runtime.snapshot((await start()).incarnation, "external");
     using runsc = otherRunsc("--version", "echo 'runsc version 0.0~other'; exit 0");
@@ -271,11 +272,10 @@ describe.runIf(why === undefined)("a captured memory", () => {
   });
 
   it("that is damaged, or gone in part, is DATA_LOSS and leaves nothing", async () => {
-    const blobs = createMemoryBlobStore();
-    const lost: BlobStore = {
-      ...forwarding(blobs),
+    const blobs = createMemoryBlobStore(ports);
+    const lost = forwardingBlobs(blobs, {
       get: async (ref) => (((await blobs.get(ref))?.length ?? 0) > 100_000 ? undefined : blobs.get(ref)),
-    };
+    });
     const { runtime, start } = await world({ blobs: lost });
     const snapshot = await runtime.snapshot((await start()).incarnation, "external");
     expect(await errorOf(runtime.restore(snapshot, bound("session")))).toMatchObject({ code: "data_loss" });
@@ -284,7 +284,7 @@ describe.runIf(why === undefined)("a captured memory", () => {
   });
 
   it("that runsc does not bring back is refused and leaves nothing", async () => {
-    const blobs = createMemoryBlobStore();
+    const blobs = createMemoryBlobStore(ports);
     using runsc = otherRunsc("restore", "echo 'no such memory' >&2; exit 128");
     const { runtime, start } = await world({ blobs, runsc: runsc.file });
     const snapshot = await runtime.snapshot((await start()).incarnation, "external");
@@ -295,15 +295,14 @@ describe.runIf(why === undefined)("a captured memory", () => {
 
   it("that cannot be taken, or cannot be stored, costs the session nothing", async () => {
     using runsc = otherRunsc("checkpoint", `[ -e "$0.fails" ] && { echo 'no room' >&2; exit 128; }`);
-    const blobs = createMemoryBlobStore();
+    const blobs = createMemoryBlobStore(ports);
     let isFull = false;
-    const full: BlobStore = {
-      ...forwarding(blobs),
+    const full = forwardingBlobs(blobs, {
       put: async (bytes) => {
         if (isFull) throw new Error("full");
         return blobs.put(bytes);
       },
-    };
+    });
     const { runtime, start } = await world({ blobs: full, runsc: runsc.file });
     const { incarnation } = await start();
     expect(await count(runtime, incarnation)).toBe(1);
@@ -346,11 +345,7 @@ describe.runIf(why === undefined)("a host that was killed", () => {
 });
 
 function blobsIn(path: string): BlobStore {
-  return openFileBlobStore({ folder: path, nowMs: systemClock.nowMs() });
-}
-
-function forwarding(blobs: BlobStore): BlobStore {
-  return { put: (...args) => blobs.put(...args), get: (...args) => blobs.get(...args), delete: (...args) => blobs.delete(...args) };
+  return openFileBlobStore({ folder: path, ...ports });
 }
 
 const IMPORTS = `
@@ -365,7 +360,7 @@ const IMPORTS = `
 function elsewhere(given: object): string {
   return `${IMPORTS}
     const { program, blobs, externalUri } = ${JSON.stringify(given)};
-    const runtime = await createGvisorRuntime({ ...program, ports, blobs: openFileBlobStore({ folder: blobs, nowMs: Date.now() }) });
+    const runtime = await createGvisorRuntime({ ...program, ports, blobs: openFileBlobStore({ folder: blobs, ...ports }) });
     const snapshot = { $typeName: "agentsessions.v1.SnapshotRef", local: "", externalUri, memory: true, sealed: false };
     const session = await runtime.restore(snapshot, bound("session"));
     const restored = [await count(runtime, session), await count(runtime, session)];
@@ -379,7 +374,7 @@ function elsewhere(given: object): string {
 /** A host that has a sandbox, and waits to be killed. */
 function holding(options: object): string {
   return `${IMPORTS}
-    const runtime = await createGvisorRuntime({ ...${JSON.stringify(options)}, ports, blobs: createMemoryBlobStore() });
+    const runtime = await createGvisorRuntime({ ...${JSON.stringify(options)}, ports, blobs: createMemoryBlobStore(ports) });
     await runtime.create(spec("session"));
     console.log("it lives");
     setInterval(() => undefined, 60_000);`;

@@ -101,6 +101,8 @@ class GvisorRuntime implements Runtime {
     if (snapshot.externalUri === "") return this.#rebound(snapshot.local, options);
     const image = await this.#host.imageOf(snapshot.externalUri, options);
     if (image === undefined) throw new HoldfastError("data_loss", "snapshot: it is not in the blob store");
+    const { session = options.sessionUid } = image.head;
+    if (session !== options.sessionUid) throw new HoldfastError("failed_precondition", "snapshot: it is another session's memory");
     return this.#incarnate(options.sessionUid, options.fence, image, options.signal);
   }
 
@@ -118,10 +120,16 @@ class GvisorRuntime implements Runtime {
     return this.#residents.get(incarnation.id)?.state ?? ComputeState.COMPUTE_TERMINATED;
   }
 
-  /** Removes a stored image; a sandbox that was started from it has all of it. */
-  async discard(snapshot: SnapshotRef, options: CallOptions = {}): Promise<void> {
+  async renew(snapshot: SnapshotRef, options: CallOptions = {}): Promise<string | undefined> {
     this.#refuseClosed(options.signal);
-    if (snapshot.externalUri !== "") await this.#host.delete(snapshot.externalUri, options);
+    return snapshot.externalUri === "" ? undefined : this.#host.renew(snapshot.externalUri, options);
+  }
+
+  /** A sandbox that was started from the image has all of it. */
+  async discard(snapshot: SnapshotRef, newer: SnapshotRef, options: CallOptions = {}): Promise<void> {
+    this.#refuseClosed(options.signal);
+    if (snapshot.externalUri === "" || newer.externalUri === "") return;
+    await this.#host.discard(snapshot.externalUri, newer.externalUri, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -10,7 +10,7 @@ import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { createGvisorRuntime, whyNoGvisor, type GvisorRuntimeOptions } from "./index.ts";
 
 const ports = { clock: systemClock, random: cryptoRandom };
-const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore() });
+const why = await whyNoGvisor({ ports, blobs: createMemoryBlobStore(ports) });
 
 let bundle: BundledProgram;
 let work: TemporaryFolder;
@@ -34,14 +34,14 @@ const runtimeWith = (options: Partial<GvisorRuntimeOptions>) =>
     args: [bundle.file],
     cwd: work.path,
     readOnly: [bundle.folder],
-    blobs: createMemoryBlobStore(),
+    blobs: createMemoryBlobStore(ports),
     ports,
     ...options,
   });
 
 describe.runIf(why === undefined)("what is hidden from a sandbox", () => {
   it("is empty in it, before and after it was restored, and a memory is restored only where the same is hidden", async () => {
-    const blobs = createMemoryBlobStore();
+    const blobs = createMemoryBlobStore(ports);
     await using runtime = await runtimeWith({ blobs, hidden: [at("data"), at("token")] });
     const incarnation = await runtime.create(spec("session"));
     const say = `read ${JSON.stringify(["plain", "token", "data/journal"].map(at))}`;

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { Random } from "../../base/ports.ts";
 import { lineResumptionOf, type LineResumption } from "../../harness-wire/index.ts";
-import type { BlobRef, BlobStore, CallOptions } from "../../spi/index.ts";
+import { snapshotBlob, snapshotUri, type BlobName, type BlobStore, type CallOptions } from "../../spi/index.ts";
 
 const FORMAT = 1;
 const PIECE_BYTES = 8 * 1024 * 1024;
@@ -30,16 +30,16 @@ export interface Pins {
   readonly program: string;
 }
 
-type Piece = Pick<BlobRef, "uri" | "digest">;
-
 /** The blob that names an image's pieces. */
 export interface ImageHead {
   readonly kind: "gvisor";
   readonly format: number;
   readonly pins: Pins;
+  /** The session whose memory it is; absent in an image of an earlier version. */
+  readonly session?: string | undefined;
   /** What the harness in it knows of its line. */
   readonly line: LineResumption;
-  readonly files: readonly { readonly name: string; readonly pieces: readonly Piece[] }[];
+  readonly files: readonly { readonly name: string; readonly pieces: readonly BlobName[] }[];
 }
 
 /** Reads and writes images. */
@@ -52,18 +52,18 @@ export class ImageStore {
     this.#random = random;
   }
 
-  /** Stores the files of a folder; answers a snapshot's one string for it. */
-  async put(folder: string, pins: Pins, line: LineResumption): Promise<string> {
+  /** Stores the files of a folder as a session's memory; answers a snapshot's one string for it. */
+  async put(folder: string, { pins, session, line }: Pick<ImageHead, "pins" | "session" | "line">): Promise<string> {
     const mark = this.#random.bytes(MARK_BYTES);
-    const stored: Piece[] = [];
+    const stored: BlobName[] = [];
     try {
-      const files: { name: string; pieces: Piece[] }[] = [];
+      const files: { name: string; pieces: BlobName[] }[] = [];
       for (const name of await readdir(folder)) {
         const pieces = await this.#putFile(join(folder, name), mark, stored);
         files.push({ name, pieces });
       }
-      const head: ImageHead = { kind: "gvisor", format: FORMAT, pins, line, files };
-      return textOf(await this.#blobs.put(new TextEncoder().encode(JSON.stringify(head))));
+      const head: ImageHead = { kind: "gvisor", format: FORMAT, pins, session, line, files };
+      return snapshotUri(await this.#blobs.put(new TextEncoder().encode(JSON.stringify(head))));
     } catch (error) {
       await Promise.allSettled(stored.map((piece) => this.#blobs.delete(piece)));
       throw error;
@@ -72,7 +72,7 @@ export class ImageStore {
 
   /** What is stored of an image. Undefined where it is not there; FAILED_PRECONDITION or DATA_LOSS where it is none that can be used. */
   async head(text: string, options: CallOptions): Promise<ImageHead | undefined> {
-    const bytes = await this.#blobs.get(pieceOf(text), options);
+    const bytes = await this.#blobs.get(nameOf(text), options);
     return bytes === undefined ? undefined : headOf(bytes);
   }
 
@@ -93,15 +93,24 @@ export class ImageStore {
     }
   }
 
-  /** Removes an image; one that is not there is passed over. */
-  async delete(text: string, options: CallOptions): Promise<void> {
-    const head = await this.head(text, options).catch(() => undefined);
-    await this.#blobs.delete(pieceOf(text), options);
-    for (const piece of head?.files.flatMap(({ pieces }) => pieces) ?? []) await this.#blobs.delete(piece, options);
+  /** Renews an image; answers the digest of the first part of it that is gone. */
+  async renew(text: string, options: CallOptions): Promise<string | undefined> {
+    const head = await this.head(text, options);
+    const parts = [nameOf(text), ...(head === undefined ? [] : piecesOf(head))];
+    for (const part of parts) if (!(await this.#blobs.renew(part, options))) return part.digest;
+    return undefined;
   }
 
-  async #putFile(path: string, mark: Uint8Array, stored: Piece[]): Promise<Piece[]> {
-    const pieces: Piece[] = [];
+  /** Removes an image if `newer` is another one of the same session. What is gone is passed over. */
+  async discard(text: string, newer: string, options: CallOptions): Promise<void> {
+    if (text === newer) return;
+    const [head, newerHead] = [await this.head(text, options), await this.head(newer, options)];
+    if (head?.session === undefined || head.session !== newerHead?.session) return;
+    for (const part of [nameOf(text), ...piecesOf(head)]) await this.#blobs.delete(part, options);
+  }
+
+  async #putFile(path: string, mark: Uint8Array, stored: BlobName[]): Promise<BlobName[]> {
+    const pieces: BlobName[] = [];
     for await (const chunk of createReadStream(path, { highWaterMark: PIECE_BYTES })) {
       const { uri, digest } = await this.#blobs.put(Buffer.concat([mark, chunk as Buffer]));
       pieces.push({ uri, digest });
@@ -124,14 +133,19 @@ export function refuseOtherPins(taken: Pins, here: Pins): void {
   }
 }
 
-function textOf({ uri, digest }: Piece): string {
-  return `${uri}#${digest}`;
+/** What a stored image names; see `CaptureParts`. A piece is no image by itself: its first bytes are a number. */
+export function gvisorCaptureParts(bytes: Uint8Array): readonly BlobName[] | undefined {
+  return parsed(bytes)?.kind === "gvisor" ? piecesOf(headOf(bytes)) : undefined;
 }
 
-function pieceOf(text: string): Piece {
-  const at = text.lastIndexOf("#");
-  if (at < 0) throw invalidArgument("snapshot.external_uri", "must be one that the gvisor runtime gave out");
-  return { uri: text.slice(0, at), digest: text.slice(at + 1) };
+function piecesOf({ files }: ImageHead): readonly BlobName[] {
+  return files.flatMap(({ pieces }) => pieces);
+}
+
+function nameOf(text: string): BlobName {
+  const name = snapshotBlob(text);
+  if (name === undefined) throw invalidArgument("snapshot.external_uri", "must be one that the gvisor runtime gave out");
+  return name;
 }
 
 function headOf(bytes: Uint8Array): ImageHead {
@@ -141,11 +155,11 @@ function headOf(bytes: Uint8Array): ImageHead {
     throw new HoldfastError("failed_precondition", `snapshot: its format is ${String(head.format)}; this host reads format ${FORMAT}`);
   }
   const line = lineResumptionOf(head.line);
-  const { pins, files } = head;
+  const { pins, session, files } = head;
   if (line === undefined || pins === undefined || files === undefined) throw damaged("its head is not whole");
   // A name is a file's, not a path.
   if (files.some(({ name }) => name.includes("/") || name.startsWith("."))) throw damaged("it has a file of no name");
-  return { kind: "gvisor", format: FORMAT, pins, line, files };
+  return { kind: "gvisor", format: FORMAT, pins, session, line, files };
 }
 
 function parsed(bytes: Uint8Array): Partial<ImageHead> | undefined {

@@ -8,7 +8,7 @@ import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { createGvisorRuntime, whyNoGvisor, type GvisorRuntimeOptions } from "./index.ts";
 
 const ports = { clock: systemClock, random: cryptoRandom };
-const blobs = createMemoryBlobStore();
+const blobs = createMemoryBlobStore(ports);
 const why = await whyNoGvisor({ ports, blobs });
 if (why !== undefined) process.stderr.write(`skipped: a part of the tests of a host without gVisor, since ${why}\n`);
 

@@ -108,7 +108,9 @@ export class Resident {
     return this.#after(async () => {
       this.#refuseInTurn();
       if (this.isGone) throw goneError();
-      const image = this.#sandbox === undefined && this.#image !== undefined ? this.#image : await this.#capture(afterwards === "on");
+      const image = await (this.#sandbox === undefined && this.#image !== undefined
+        ? this.#rested(this.#image)
+        : this.#capture(afterwards === "on"));
       if (afterwards === "gone") this.#end(stoppedError());
       return image;
     });
@@ -122,6 +124,12 @@ export class Resident {
     await this.#after(async () => this.#sandbox?.stop());
   }
 
+  /** The image that it rests in is about to be named once more. */
+  async #rested(image: StoredImage): Promise<StoredImage> {
+    if ((await this.#options.host.renew(image.uri, {})) === undefined) return image;
+    throw new HoldfastError("data_loss", "snapshot: a part of the image that the sandbox rests in is gone");
+  }
+
   async #capture(goesOn: boolean): Promise<StoredImage> {
     const { host } = this.#options;
     const sandbox = this.#sandbox;
@@ -129,7 +137,7 @@ export class Resident {
     // From here on the end of the sandbox is not the end of the incarnation.
     this.#sandbox = undefined;
     try {
-      const outcome = await host.capture(sandbox, (gone) => this.#onGone(gone));
+      const outcome = await host.capture(sandbox, this.incarnation.sessionUid, (gone) => this.#onGone(gone));
       if (outcome.kind === "unstored") {
         this.#sandbox = outcome.sandbox;
         throw outcome.error;

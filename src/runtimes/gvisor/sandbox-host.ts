@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { HoldfastError } from "../../base/errors.ts";
-import { newUuid } from "../../base/ids.ts";
+import { newUuid, type SessionUid } from "../../base/ids.ts";
 import { StartGate } from "../../node/index.ts";
 import type { CallOptions } from "../../spi/index.ts";
 import { emptyPaths, visiblePaths } from "./bundle.ts";
@@ -71,7 +71,7 @@ export class SandboxHost implements AsyncDisposable {
   }
 
   /** Captures a sandbox, which ends, and stores it. Rejects where it cannot be captured. */
-  async capture(sandbox: Sandbox, onGone: (sandbox: Sandbox) => void): Promise<CaptureOutcome> {
+  async capture(sandbox: Sandbox, session: SessionUid, onGone: (sandbox: Sandbox) => void): Promise<CaptureOutcome> {
     const pins = await this.#pins();
     const folder = this.#host.workspace.newImage();
     let files: SandboxImage;
@@ -82,7 +82,7 @@ export class SandboxHost implements AsyncDisposable {
       throw error;
     }
     try {
-      const uri = await this.#store.put(folder, pins, files.line);
+      const uri = await this.#store.put(folder, { pins, session, line: files.line });
       const head = await this.#store.head(uri, {});
       if (head === undefined) throw new HoldfastError("data_loss", "snapshot: the blob store lost it as it was stored");
       this.#images.keep(uri, files);
@@ -99,9 +99,14 @@ export class SandboxHost implements AsyncDisposable {
     return this.#images.release(uri);
   }
 
-  /** Removes what is stored. */
-  async delete(uri: string, options: CallOptions): Promise<void> {
-    await this.#store.delete(uri, options);
+  /** Renews what is stored; answers the first part that is gone. */
+  renew(uri: string, options: CallOptions): Promise<string | undefined> {
+    return this.#store.renew(uri, options);
+  }
+
+  /** Removes what is stored, if there is a newer image of the same session. */
+  discard(uri: string, newer: string, options: CallOptions): Promise<void> {
+    return this.#store.discard(uri, newer, options);
   }
 
   /** Ends every sandbox. */

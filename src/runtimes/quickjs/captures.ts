@@ -1,16 +1,17 @@
 /**
  * Takes captures of living VMs and stores them.
  *
- * Invariant: what a VM's thread takes for stored is stored, or the next capture is a whole one.
+ * Invariant: what a VM's thread takes for stored is stored, or the next capture is a whole one. That holds also where somebody removed it:
+ * before each capture its layers are looked for.
  */
 
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/index.ts";
 import { SnapshotRefSchema } from "../../gen/agentsessions/v1/session_pb.ts";
-import type { CallOptions, SnapshotRef } from "../../spi/index.ts";
+import { snapshotUri, type CallOptions, type SnapshotRef } from "../../spi/index.ts";
 import type { Resident, Residents } from "./residents.ts";
 import type { Layer } from "./snapshot-format.ts";
-import { snapshotUri, type Merge, type SnapshotStore } from "./snapshot-store.ts";
+import type { Merge, SnapshotStore } from "./snapshot-store.ts";
 
 /** Throws ABORTED while a turn runs. */
 export function refuseInTurn({ turns }: Resident): void {
@@ -44,6 +45,7 @@ export class Captures {
     options.signal?.throwIfAborted();
     refuseInTurn(resident);
     const { sandbox, incarnation } = resident;
+    if (!(await this.#store.ready(resident.base, resident.chain, options))) [resident.chain, resident.capturedAt] = [[], undefined];
     await sandbox.rest();
     refuseInTurn(resident);
     const newest = resident.chain.at(-1);
@@ -56,7 +58,6 @@ export class Captures {
     const head = { base: resident.base.ref, session: incarnation.sessionUid, memoryBytes, timers, nowMs };
     const layers = isSame ? chain : await this.#store.put(head, chain, delta, this.#merge, options);
     [resident.chain, resident.capturedAt] = [layers, deliveries];
-    this.#residents.captured(incarnation.sessionUid, layers);
     if (!isSame) this.#residents.recovered(incarnation.sessionUid);
     return layers.at(-1)!;
   }

@@ -17,7 +17,7 @@ beforeAll(async () => {
 async function open(): Promise<RuntimeUnderTest> {
   const folder = new TemporaryFolder();
   const start = () =>
-    createQuickJsRuntime({ script, ports, workers: 1, blobs: openFileBlobStore({ folder: folder.path, nowMs: systemClock.nowMs() }) });
+    createQuickJsRuntime({ script, ports, workers: 1, blobs: openFileBlobStore({ folder: folder.path, clock: systemClock }) });
   let runtime = await start();
   return {
     get runtime() {

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const file = fileURLToPath(new URL("../../testing/guests/evaluator.ts", import.meta.url));
   runtime = await createQuickJsRuntime({
     script: await bundleHarness({ file, exportName: "createEvaluator" }),
-    blobs: createMemoryBlobStore(),
+    blobs: createMemoryBlobStore(ports),
     ports,
     workers: 1,
     log: { log: (_level, _message, fields = {}) => logged.push(fields) },

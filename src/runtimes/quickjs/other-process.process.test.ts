@@ -23,7 +23,7 @@ const PROGRAM = `
   const [folder, harness, exportName] = process.argv.slice(1);
   const script = await bundleHarness({ file: fileURLToPath(new URL(harness, ${url("../../harnesses/index.ts")})), exportName });
   const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
-  const runtime = await createQuickJsRuntime({ script, ports, workers: 1, blobs: openFileBlobStore({ folder, nowMs: Date.now() }) });
+  const runtime = await createQuickJsRuntime({ script, ports, workers: 1, blobs: openFileBlobStore({ folder, ...ports }) });
   const living = new Map();
   const options = (session) => ({ sessionUid: session, fence: 1, harness });
   let executions = 0;

@@ -1,4 +1,4 @@
-/** The incarnations that live in this process, and which blobs their newest captures need. */
+/** The incarnations that live in this process, and which sessions' guests went too far. */
 
 import { HoldfastError, type SessionUid } from "../../base/index.ts";
 import type { Harness, Incarnation } from "../../spi/index.ts";
@@ -22,13 +22,12 @@ export interface Resident {
   isPaused: boolean;
 }
 
-/** Sessions whose newest capture is remembered. */
+/** Sessions whose faults are remembered. */
 const SESSIONS_MAX = 10_000;
 
-/** Finds incarnations, and tells which blobs are still needed. */
+/** Finds incarnations, and tells which timers of a session come back. */
 export class Residents {
   readonly #byId = new Map<string, Resident>();
-  readonly #newest = new Map<SessionUid, readonly Layer[]>();
   readonly #struck = new Map<SessionUid, { readonly lostDueMs: number }>();
 
   add(resident: Resident): void {
@@ -54,19 +53,6 @@ export class Residents {
     throw new HoldfastError("unavailable", "sandbox: it is gone; restore the session from its snapshot");
   }
 
-  /** The session's newest capture is this one. */
-  captured(session: SessionUid, chain: readonly Layer[]): void {
-    this.#newest.delete(session);
-    this.#newest.set(session, chain);
-    const [oldest] = this.#newest.keys();
-    if (this.#newest.size > SESSIONS_MAX && oldest !== undefined) this.#newest.delete(oldest);
-  }
-
-  /** The newest capture that this process knows of a session. */
-  newestOf(session: SessionUid): readonly Layer[] | undefined {
-    return this.#newest.get(session);
-  }
-
   /**
    * The session's guest went too far. Where a timer did it, or where it is not the first time since the last capture, the timers that had
    * fallen due by then do not come back: whichever of them led to it would do so again, in every turn to come.
@@ -88,9 +74,5 @@ export class Residents {
   timersLeft(sessions: readonly SessionUid[], timers: readonly WaitingTimer[]): readonly WaitingTimer[] {
     const lostDueMs = Math.max(...sessions.map((session) => this.#struck.get(session)?.lostDueMs ?? Number.NEGATIVE_INFINITY));
     return timers.filter(({ dueMs }) => dueMs > lostDueMs);
-  }
-
-  forget(session: SessionUid): void {
-    this.#newest.delete(session);
   }
 }

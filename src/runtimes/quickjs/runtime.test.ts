@@ -15,6 +15,7 @@ import {
   type Start,
 } from "../../spi/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
+import { forwardingBlobs } from "../../testing/forwarding-blobs.ts";
 import { VirtualClock } from "../../testing/ports.ts";
 import { createRecordingSink } from "../../testing/recording-sink.ts";
 import { bundleHarness, createQuickJsRuntime, type QuickJsRuntimeOptions } from "./index.ts";
@@ -31,7 +32,7 @@ beforeAll(async () => {
 let blobs: BlobStore;
 let opened: Runtime[];
 beforeEach(() => {
-  blobs = createMemoryBlobStore();
+  blobs = createMemoryBlobStore(realPorts);
   opened = [];
 });
 afterEach(async () => {
@@ -163,7 +164,7 @@ describe("a captured memory", () => {
       return inner.put(bytes, options);
     };
     const inner = blobs;
-    const runtime = await open({ blobs: { put, get: (ref) => inner.get(ref), delete: (ref) => inner.delete(ref) } });
+    const runtime = await open({ blobs: forwardingBlobs(inner, { put }) });
     const incarnation = await create(runtime);
     await evaluated(runtime, incarnation, "globalThis.big = Array.from({ length: 5e4 }, (_, i) => ({ i, s: 'item ' + i })); 1");
     await runtime.checkpoint!(incarnation);
@@ -181,7 +182,7 @@ describe("a captured memory", () => {
     const inner = blobs;
     const put: BlobStore["put"] = (bytes, options) =>
       isBroken ? Promise.reject(new Error("the disk is full")) : inner.put(bytes, options);
-    const runtime = await open({ blobs: { put, get: (ref) => inner.get(ref), delete: (ref) => inner.delete(ref) } });
+    const runtime = await open({ blobs: forwardingBlobs(inner, { put }) });
     const incarnation = await create(runtime);
     await evaluated(runtime, incarnation, "globalThis.x = 1");
     await runtime.checkpoint!(incarnation);
@@ -204,11 +205,7 @@ describe("a captured memory", () => {
       message: expect.stringMatching(/another harness script/),
     });
     const torn = await open({
-      blobs: {
-        put: (bytes) => blobs.put(bytes),
-        delete: (ref) => blobs.delete(ref),
-        get: async (ref) => (await blobs.get(ref))?.subarray(0, 100),
-      },
+      blobs: forwardingBlobs(blobs, { get: async (ref) => (await blobs.get(ref))?.subarray(0, 100) }),
     });
     await expect(torn.restore(snapshot, bound("s"))).rejects.toMatchObject({ code: "data_loss" });
     await blobs.delete({ uri: snapshot.externalUri.split("#")[0]!, digest: snapshot.externalUri.split("#")[1]! });
@@ -217,35 +214,42 @@ describe("a captured memory", () => {
     await expect(runtime.restore({ ...snapshot, externalUri: "nowhere" }, bound("s"))).rejects.toMatchObject({ code: "invalid_argument" });
   });
 
-  it("is forgotten with what only it needs", async () => {
-    const kept = new Map<string, number>();
-    const inner = blobs;
-    const counted: BlobStore = {
-      put: async (bytes) => {
-        const ref = await inner.put(bytes);
-        kept.set(ref.digest, bytes.length);
-        return ref;
-      },
-      get: (ref) => inner.get(ref),
-      delete: async (ref) => {
-        kept.delete(ref.digest);
-        await inner.delete(ref);
-      },
-    };
-    const runtime = await open({ blobs: counted });
+  it("that a newer one replaced is discarded with what only it needs, and never what the newer one is made of", async () => {
+    const runtime = await open();
     const incarnation = await create(runtime);
     let before: SnapshotRef | undefined;
     for (let turn = 0; turn < 40; turn++) {
       await evaluated(runtime, incarnation, "globalThis.x = (globalThis.x ?? 0) + 1");
       const now = await runtime.checkpoint!(incarnation);
-      if (before !== undefined) await runtime.discard!(before);
+      if (before !== undefined) await runtime.discard!(before, now);
       before = now;
     }
     // The base, and the layers that the newest is combined of.
-    expect(kept.size).toBeLessThan(30);
+    expect((await Array.fromAsync(blobs.list())).length).toBeLessThan(30);
     expect(await evaluated(runtime, await runtime.restore(before!, bound("s")), "x")).toBe("40");
-    await runtime.discard!(before!);
-    expect(kept.size).toBe(1);
+    const other = await runtime.checkpoint!(await create(runtime, "other"));
+    await runtime.discard!(before!, other);
+    expect(await runtime.renew!(before!)).toBeUndefined();
+  });
+
+  it("is whole again where a part of it was removed, be it the base", async () => {
+    const runtime = await open();
+    const incarnation = await create(runtime);
+    await evaluated(runtime, incarnation, "globalThis.x = 1");
+    const one = await runtime.checkpoint!(incarnation);
+    for await (const blob of blobs.list()) await blobs.delete(blob);
+    expect(await runtime.renew!(one)).toMatch(/^sha256:/);
+    // Nothing has changed since, and what was stored is not there any more.
+    const two = await runtime.checkpoint!(incarnation);
+    expect(await runtime.renew!(two)).toBeUndefined();
+    const elsewhere = await open();
+    expect(await evaluated(elsewhere, await elsewhere.restore(two, bound("s")), "x")).toBe("1");
+  });
+
+  it("is no other session's to restore", async () => {
+    const runtime = await open();
+    const snapshot = await runtime.snapshot(await create(runtime, "mine"), "external");
+    await expect(runtime.restore(snapshot, bound("yours"))).rejects.toMatchObject({ code: "failed_precondition" });
   });
 });
 

@@ -142,7 +142,9 @@ class QuickJsRuntime implements Runtime {
     if (snapshot.externalUri === "") return this.#rebound(snapshot.local, options);
     const capture = await this.#store.get(snapshot.externalUri, options);
     if (capture === undefined) throw new HoldfastError("data_loss", "snapshot: it is not in the blob store");
-    return this.#resumed(capture, options, capture.head.session === options.sessionUid);
+    if (capture.head.session !== options.sessionUid)
+      throw new HoldfastError("failed_precondition", "snapshot: it is another session's memory");
+    return this.#resumed(capture, options, true);
   }
 
   async fork(snapshot: SnapshotRef, options: IncarnationOptions): Promise<Incarnation> {
@@ -163,23 +165,15 @@ class QuickJsRuntime implements Runtime {
     return resident.isPaused ? ComputeState.COMPUTE_WARM : ComputeState.COMPUTE_LIVE;
   }
 
-  /**
-   * Removes what of a capture no newer one of its session needs. Captures of sessions that this process knows nothing newer of are passed
-   * over: others may be combined of them.
-   */
-  async discard(snapshot: SnapshotRef, options: CallOptions = {}): Promise<void> {
+  async renew(snapshot: SnapshotRef, options: CallOptions = {}): Promise<string | undefined> {
     this.#refuseClosed(options.signal);
-    if (snapshot.externalUri === "") return;
-    const capture = await this.#store.get(snapshot.externalUri, options).catch(() => undefined);
-    const newest = capture === undefined ? undefined : this.#residents.newestOf(sessionUidOf(capture.head.session));
-    if (capture === undefined || newest === undefined) return;
-    const own = capture.chain.at(-1)?.digest;
-    const isNewest = newest.at(-1)?.digest === own;
-    if (isNewest) this.#residents.forget(sessionUidOf(capture.head.session));
-    const needed = new Set(isNewest ? [] : newest.map(({ digest }) => digest));
-    for (const layer of capture.chain) {
-      if (!needed.has(layer.digest)) await this.#store.delete(layer, options);
-    }
+    return snapshot.externalUri === "" ? undefined : this.#store.renew(snapshot.externalUri, options);
+  }
+
+  async discard(snapshot: SnapshotRef, newer: SnapshotRef, options: CallOptions = {}): Promise<void> {
+    this.#refuseClosed(options.signal);
+    if (snapshot.externalUri === "" || newer.externalUri === "") return;
+    await this.#store.discard(snapshot.externalUri, newer.externalUri, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -218,10 +212,7 @@ class QuickJsRuntime implements Runtime {
     const timers = this.#residents.timersLeft([options.sessionUid, sessionUidOf(head.session)], head.timers);
     const beginning = { base, memoryBytes, deltas, isKept: isOwn, timers, nowMs };
     const resident = await this.#begin(options.sessionUid, options.fence, beginning, options.signal);
-    if (isOwn) {
-      resident.chain = chain;
-      this.#residents.captured(options.sessionUid, chain);
-    }
+    if (isOwn) resident.chain = chain;
     return resident.incarnation;
   }
 

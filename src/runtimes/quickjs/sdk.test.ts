@@ -29,7 +29,7 @@ let harness: Harness;
 beforeAll(async () => {
   const script = await bundleHarness({ file: fileURLToPath(new URL("../../testing/guests/sdk-agent.ts", import.meta.url)) });
   const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
-  runtime = await createQuickJsRuntime({ script, blobs: createMemoryBlobStore(), ports, workers: 1 });
+  runtime = await createQuickJsRuntime({ script, blobs: createMemoryBlobStore(ports), ports, workers: 1 });
   incarnation = await runtime.create({ sessionUid: sessionUidOf("s"), harness: "sdk-agent", fence: fenceOf(1) });
   harness = await runtime.attach(incarnation);
 });

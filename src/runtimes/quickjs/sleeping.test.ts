@@ -17,7 +17,7 @@ beforeAll(async () => {
   const file = fileURLToPath(new URL("../../testing/guests/evaluator.ts", import.meta.url));
   runtime = await createQuickJsRuntime({
     script: await bundleHarness({ file, exportName: "createEvaluator" }),
-    blobs: createMemoryBlobStore(),
+    blobs: createMemoryBlobStore({ clock: systemClock }),
     ports: { clock: systemClock, random: cryptoRandom, digest: nodeDigest },
     workers: 1,
     limits: { sliceCpuMs: 100, turnCpuMs: 300 },

@@ -8,7 +8,7 @@
  */
 
 import { HoldfastError } from "../../base/index.ts";
-import type { BlobRef } from "../../spi/index.ts";
+import type { BlobName } from "../../spi/index.ts";
 import type { WaitingTimer } from "./guest-timers.ts";
 import type { EngineState } from "./messages.ts";
 
@@ -31,9 +31,7 @@ export interface BaseHead {
 }
 
 /** A blob whose pages are a part of a capture. */
-export interface Layer {
-  readonly uri: string;
-  readonly digest: string;
+export interface Layer extends BlobName {
   /** Bytes of its pages, packed. */
   readonly packedBytes: number;
 }
@@ -42,7 +40,7 @@ export interface Layer {
 export interface CaptureHead {
   readonly kind: "capture";
   readonly pins: Pins;
-  readonly base: Pick<BlobRef, "uri" | "digest">;
+  readonly base: BlobName;
   /** The session whose memory it is. */
   readonly session: string;
   readonly memoryBytes: number;
@@ -63,18 +61,41 @@ export function encodeImage(head: BaseHead | CaptureHead, packed: Uint8Array): U
   return bytes;
 }
 
+/** What a stored blob of this runtime needs beside itself; see `CaptureParts`. */
+export function quickJsCaptureParts(bytes: Uint8Array): readonly BlobName[] | undefined {
+  let head: CaptureHead | BaseHead;
+  try {
+    head = checkedHead(bytes);
+  } catch (error) {
+    if (error instanceof HoldfastError && error.code === "data_loss") return undefined;
+    throw error;
+  }
+  return partsOf(head);
+}
+
+/** The blobs that a base, which is whole by itself, or a capture names. */
+export function partsOf(head: CaptureHead | BaseHead): readonly BlobName[] {
+  return head.kind === "base" ? [] : [head.base, ...head.layers];
+}
+
 /** Decodes one; the bytes have their digest already. Throws FAILED_PRECONDITION for another format, DATA_LOSS for what is none. */
 export function decodeImage<Kind extends "base" | "capture">(
   bytes: Uint8Array,
   kind: Kind,
 ): { readonly head: Extract<BaseHead | CaptureHead, { readonly kind: Kind }>; readonly packed: Uint8Array } {
-  const head = headOf(bytes);
-  if (head.format !== FORMAT) {
-    throw new HoldfastError("failed_precondition", `snapshot: its format is ${String(head.format)}; this host reads format ${FORMAT}`);
-  }
+  const head = checkedHead(bytes);
   if (head.kind !== kind) throw new HoldfastError("data_loss", `a stored snapshot is damaged: it is no ${kind}`);
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   return { head: head as Extract<BaseHead | CaptureHead, { readonly kind: Kind }>, packed: bytes.subarray(4 + length) };
+}
+
+function checkedHead(bytes: Uint8Array): BaseHead | CaptureHead {
+  const head = headOf(bytes);
+  if (head.kind !== "base" && head.kind !== "capture") {
+    throw new HoldfastError("data_loss", "a stored snapshot is damaged: it is neither a base nor a capture");
+  }
+  if (head.format === FORMAT) return head as BaseHead | CaptureHead;
+  throw new HoldfastError("failed_precondition", `snapshot: its format is ${String(head.format)}; this host reads format ${FORMAT}`);
 }
 
 function headOf(bytes: Uint8Array): { readonly format?: unknown; readonly kind?: unknown } {

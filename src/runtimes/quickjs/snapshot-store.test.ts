@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../node/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
-import type { BlobStore } from "../../spi/index.ts";
+import { snapshotUri, type BlobStore } from "../../spi/index.ts";
+import { forwardingBlobs } from "../../testing/index.ts";
 import { applyDeltas, deltaOf as changesOf, mergeDeltas, PAGE_BYTES } from "./memory-delta.ts";
 import type { Layer } from "./snapshot-format.ts";
-import { layersKept, SnapshotStore, snapshotUri, type StoredBase } from "./snapshot-store.ts";
+import { layersKept, SnapshotStore, type StoredBase } from "./snapshot-store.ts";
 
 const PINS = { wasm: "a".repeat(64), script: "b".repeat(64) };
 const MEMORY_BYTES = 64 * PAGE_BYTES;
@@ -25,7 +27,7 @@ interface Stored {
 }
 
 async function stored(): Promise<Stored> {
-  const blobs = createMemoryBlobStore();
+  const blobs = createMemoryBlobStore({ clock: systemClock });
   const store = new SnapshotStore(blobs, PINS);
   return { blobs, store, base: await store.putBase({ state: STATE, pages: changesOf(new Uint8Array(), () => undefined).finish("small") }) };
 }
@@ -87,14 +89,12 @@ describe("stored captures", () => {
     const [layer] = await store.put(headOf(base), [], deltaOf(1, 3), merge, {});
     let reads = 0;
     const counted = new SnapshotStore(
-      {
-        put: (bytes) => blobs.put(bytes),
-        delete: (ref) => blobs.delete(ref),
+      forwardingBlobs(blobs, {
         get: (ref) => {
           reads++;
           return blobs.get(ref);
         },
-      },
+      }),
       PINS,
     );
     await Promise.all(Array.from({ length: 8 }, () => counted.get(snapshotUri(layer!), {})));

@@ -3,15 +3,25 @@
  * needs besides. Small ones are merged from time to time, so that a restore reads few.
  *
  * Invariants:
+ * - What a capture names was found and renewed before it is stored; where a layer was gone, the capture is whole.
  * - Layers belong to one session. A fork's first capture is whole, so that no session's memory hangs on another's.
  * - Merging never rewrites a layer that is much larger than what is merged: a large heap costs nothing until as much has changed. So a
  *   capture is of few layers: each of them is more than half of all that come after it, or one of the newest.
  */
 
 import { HoldfastError, invalidArgument } from "../../base/index.ts";
-import type { BlobStore, CallOptions } from "../../spi/index.ts";
+import { snapshotBlob, type BlobName, type BlobStore, type CallOptions } from "../../spi/index.ts";
 import type { PackedImage } from "./messages.ts";
-import { decodeImage, encodeImage, refuseOtherPins, type BaseHead, type CaptureHead, type Layer, type Pins } from "./snapshot-format.ts";
+import {
+  decodeImage,
+  encodeImage,
+  partsOf,
+  refuseOtherPins,
+  type BaseHead,
+  type CaptureHead,
+  type Layer,
+  type Pins,
+} from "./snapshot-format.ts";
 
 /** With so many layers, the newest are merged, as long as they are small together: a turn that changes little stores little. */
 const LAYERS_FEW = 8;
@@ -22,7 +32,7 @@ const MERGED_RATIO = 2;
 
 /** A base, as workers are given it. */
 export interface StoredBase {
-  readonly ref: { readonly uri: string; readonly digest: string };
+  readonly ref: BlobName;
   readonly image: PackedImage;
 }
 
@@ -59,6 +69,45 @@ export class SnapshotStore {
     const base: StoredBase = { ref: { uri, digest }, image };
     this.#bases.set(digest, Promise.resolve(base));
     return base;
+  }
+
+  /**
+   * Renews what the next capture of a memory is made of. A base that is gone is stored again; answers false where a layer is gone, so that
+   * the next capture has to be whole.
+   */
+  async ready(base: StoredBase, chain: readonly Layer[], options: CallOptions): Promise<boolean> {
+    if (!(await this.#blobs.renew(base.ref, options))) await this.putBase(base.image);
+    return (await this.#missing(chain, options)) === undefined;
+  }
+
+  /** Renews a capture and all that it names; answers the digest of the first part that is gone. */
+  async renew(uri: string, options: CallOptions): Promise<string | undefined> {
+    const ref = blobOf(uri);
+    const head = await this.#headOf(ref, options);
+    return head === undefined ? ref.digest : this.#missing([ref, ...partsOf(head)], options);
+  }
+
+  /** Removes a capture and its layers, save what `newer`, a capture of the same session, needs of them. */
+  async discard(uri: string, newer: string, options: CallOptions): Promise<void> {
+    const [ref, newerRef] = [blobOf(uri), blobOf(newer)];
+    const newerHead = await this.#headOf(newerRef, options);
+    if (newerHead === undefined) return;
+    const needed = new Set([newerRef, ...newerHead.layers].map(({ digest }) => digest));
+    // A capture that others are made of is needed with all its layers.
+    if (needed.has(ref.digest)) return;
+    const head = await this.#headOf(ref, options);
+    if (head?.session !== newerHead.session) return;
+    for (const part of [ref, ...head.layers]) if (!needed.has(part.digest)) await this.#blobs.delete(part, options);
+  }
+
+  async #headOf(ref: BlobName, options: CallOptions): Promise<CaptureHead | undefined> {
+    const bytes = await this.#blobs.get(ref, options);
+    return bytes === undefined ? undefined : decodeImage(bytes, "capture").head;
+  }
+
+  async #missing(names: readonly BlobName[], options: CallOptions): Promise<string | undefined> {
+    for (const name of names) if (!(await this.#blobs.renew(name, options))) return name.digest;
+    return undefined;
   }
 
   /**
@@ -110,11 +159,6 @@ export class SnapshotStore {
     return { head, base: await this.#base(head.base), deltas, chain: [...head.layers, { ...ref, packedBytes: packed.length }] };
   }
 
-  /** Removes a blob. */
-  async delete(layer: Pick<Layer, "uri" | "digest">, options: CallOptions): Promise<void> {
-    await this.#blobs.delete(layer, options);
-  }
-
   async #read(layer: Layer): Promise<{ readonly packed: Uint8Array }> {
     const bytes = await this.#blobs.get(layer);
     if (bytes === undefined) throw partGone();
@@ -153,15 +197,10 @@ export function layersKept(chain: readonly Pick<Layer, "packedBytes">[], newestB
   return kept;
 }
 
-/** A snapshot's one string for a blob. */
-export function snapshotUri({ uri, digest }: Pick<Layer, "uri" | "digest">): string {
-  return `${uri}#${digest}`;
-}
-
-function blobOf(text: string): { readonly uri: string; readonly digest: string } {
-  const at = text.lastIndexOf("#");
-  if (at < 0) throw invalidArgument("snapshot.external_uri", "must be one that the quickjs runtime gave out");
-  return { uri: text.slice(0, at), digest: text.slice(at + 1) };
+function blobOf(text: string): BlobName {
+  const ref = snapshotBlob(text);
+  if (ref === undefined) throw invalidArgument("snapshot.external_uri", "must be one that the quickjs runtime gave out");
+  return ref;
 }
 
 function partGone(): HoldfastError {

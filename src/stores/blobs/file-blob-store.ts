@@ -6,20 +6,23 @@
  *   is synced. A crash leaves a temporary file, which the next opening removes, or nothing.
  * - What is read is checked against the name. A damaged file is DATA_LOSS, never bytes.
  * - The same bytes are one file, however many put them, in however many processes.
+ * - The time of a file's last change is when it was put or renewed, by the clock of whoever did. A file that is removed for being old is
+ *   first taken away from its name, then looked at: one that another process renews meanwhile is put back, or that process finds it gone
+ *   and is told so.
  *
  * Names are opened and renamed on this thread, which takes microseconds; bytes are read, written and synced on Node's own threads. Each
  * step there would wait for its turn twice, and a blob has eight.
  */
 
-import { closeSync, fdatasync, fstatSync, fsync, openSync, read, readdirSync, renameSync, rmSync, statSync, write } from "node:fs";
-import { rm } from "node:fs/promises";
+import { readdirSync, renameSync, rmSync, statSync, utimesSync, type Stats } from "node:fs";
+import { readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { threadId } from "node:worker_threads";
-import { HoldfastError } from "../../base/index.ts";
+import { HoldfastError, type Clock } from "../../base/index.ts";
 import { makeFolder } from "../../node/index.ts";
-import type { BlobRef, BlobStore, CallOptions } from "../../spi/index.ts";
-import { addressOf, checkedBlob, hexOf } from "./blob-address.ts";
+import type { BlobName, BlobRef, BlobStore, CallOptions, DeleteBlobOptions, StoredBlob } from "../../spi/index.ts";
+import { addressOf, checkedBlob, hexOf, nameOf } from "./blob-address.ts";
+import { readWhole, syncFolder, writeSynced } from "./synced-file.ts";
 
 /** A temporary file that is older is nobody's any longer. */
 const ABANDONED_AFTER_MS = 60 * 60 * 1000;
@@ -32,35 +35,37 @@ let opened = 0;
 export interface FileBlobStoreOptions {
   /** Made where there is none. */
   readonly folder: string;
-  /** Now, in milliseconds since the Unix epoch: tells which temporary files are abandoned. */
-  readonly nowMs: number;
+  /** Tells how old files are, and which temporary ones are abandoned. */
+  readonly clock: Pick<Clock, "nowMs">;
 }
 
 /**
  * Opens a store of files. Throws FAILED_PRECONDITION where the folder is none and cannot be made, RESOURCE_EXHAUSTED where the disk is full,
  * UNAVAILABLE where it cannot be read.
  */
-export function openFileBlobStore({ folder, nowMs }: FileBlobStoreOptions): BlobStore {
+export function openFileBlobStore({ folder, clock }: FileBlobStoreOptions): BlobStore {
   makeFolder(folder, "blob folder");
   try {
-    removeAbandoned(folder, nowMs);
+    removeAbandoned(folder, clock.nowMs());
   } catch (error) {
     throw unavailable(error);
   }
-  return new FileBlobStore(folder, nowMs);
+  return new FileBlobStore(folder, clock);
 }
 
 class FileBlobStore implements BlobStore {
   readonly #folder: string;
+  readonly #clock: Pick<Clock, "nowMs">;
   /** Folders that this process made or saw, and whose own names are on the disk. */
   readonly #folders = new Set<string>();
   /** What the temporary files of this store, and of no other one, begin with; a process may have the id of one that crashed. */
   readonly #author: string;
   #temporary = 0;
 
-  constructor(folder: string, nowMs: number) {
+  constructor(folder: string, clock: Pick<Clock, "nowMs">) {
     this.#folder = folder;
-    this.#author = `${process.pid}-${threadId}-${nowMs.toString(36)}-${opened++}`;
+    this.#clock = clock;
+    this.#author = `${process.pid}-${threadId}-${clock.nowMs().toString(36)}-${opened++}`;
   }
 
   async put(bytes: Uint8Array, { signal }: CallOptions = {}): Promise<BlobRef> {
@@ -68,7 +73,7 @@ class FileBlobStore implements BlobStore {
     const ref = addressOf(bytes);
     const file = this.#fileOf(ref);
     try {
-      if (isWhole(file, bytes.length)) await syncFolder(dirname(file));
+      if (isWhole(file, bytes.length) && this.#renew(file)) await syncFolder(dirname(file));
       else await this.#write(file, bytes);
       return ref;
     } catch (error) {
@@ -76,7 +81,7 @@ class FileBlobStore implements BlobStore {
     }
   }
 
-  async get(ref: Pick<BlobRef, "uri" | "digest">, { signal }: CallOptions = {}): Promise<Uint8Array | undefined> {
+  async get(ref: BlobName, { signal }: CallOptions = {}): Promise<Uint8Array | undefined> {
     const file = this.#fileOf(ref);
     signal?.throwIfAborted();
     try {
@@ -91,17 +96,70 @@ class FileBlobStore implements BlobStore {
     }
   }
 
-  async delete(ref: Pick<BlobRef, "uri" | "digest">, { signal }: CallOptions = {}): Promise<void> {
+  async renew(ref: BlobName, { signal }: CallOptions = {}): Promise<boolean> {
     const file = this.#fileOf(ref);
     signal?.throwIfAborted();
     try {
-      await rm(file, { force: true });
+      return this.#renew(file);
     } catch (error) {
       throw unavailable(error);
     }
   }
 
-  #fileOf(ref: Pick<BlobRef, "uri" | "digest">): string {
+  async *list({ signal }: CallOptions = {}): AsyncGenerator<StoredBlob, void, undefined> {
+    for (const part of await namesIn(this.#folder)) {
+      if (!PART_NAME.test(part)) continue;
+      for (const hex of await namesIn(join(this.#folder, part))) {
+        signal?.throwIfAborted();
+        const found = BLOB_NAME.test(hex) ? await statOf(join(this.#folder, part, hex)) : undefined;
+        if (found?.isFile() === true) yield { ...nameOf(hex), sizeBytes: found.size, storedMs: found.mtimeMs };
+      }
+    }
+  }
+
+  async delete(ref: BlobName, { signal, storedBeforeMs }: DeleteBlobOptions = {}): Promise<boolean> {
+    const file = this.#fileOf(ref);
+    signal?.throwIfAborted();
+    try {
+      if (storedBeforeMs !== undefined) return this.#deleteOld(file, storedBeforeMs);
+      await rm(file);
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return false;
+      throw unavailable(error);
+    }
+  }
+
+  /** Whether the file is there; its time is now. */
+  #renew(file: string): boolean {
+    const nowSeconds = this.#clock.nowMs() / 1000;
+    try {
+      utimesSync(file, nowSeconds, nowSeconds);
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return false;
+      throw error;
+    }
+  }
+
+  /** All in one go, so that within this process nobody renews it meanwhile; see the invariants for other ones. */
+  #deleteOld(file: string, storedBeforeMs: number): boolean {
+    if (!(statSync(file).mtimeMs < storedBeforeMs)) return false;
+    const taken = this.#temporaryOf(file);
+    renameSync(file, taken);
+    if (statSync(taken).mtimeMs < storedBeforeMs) {
+      rmSync(taken);
+      return true;
+    }
+    renameSync(taken, file);
+    return false;
+  }
+
+  #temporaryOf(file: string): string {
+    return `${file}.${this.#author}-${this.#temporary++}${TEMPORARY}`;
+  }
+
+  #fileOf(ref: BlobName): string {
     const hex = hexOf(ref);
     return join(this.#folder, hex.slice(0, 2), hex);
   }
@@ -109,9 +167,9 @@ class FileBlobStore implements BlobStore {
   async #write(file: string, bytes: Uint8Array): Promise<void> {
     const folder = dirname(file);
     await this.#makeFolder(folder);
-    const temporary = `${file}.${this.#author}-${this.#temporary++}${TEMPORARY}`;
+    const temporary = this.#temporaryOf(file);
     try {
-      await writeSynced(temporary, bytes);
+      await writeSynced(temporary, bytes, this.#clock.nowMs());
       renameSync(temporary, file);
     } catch (error) {
       rmSync(temporary, { force: true });
@@ -134,46 +192,25 @@ function isWhole(file: string, sizeBytes: number): boolean {
   return statSync(file, { throwIfNoEntry: false })?.size === sizeBytes;
 }
 
-const readBytes = promisify(read);
-const writeBytes = promisify(write);
-const syncBytes = promisify(fdatasync);
-const syncAll = promisify(fsync);
+const PART_NAME = /^[0-9a-f]{2}$/;
+const BLOB_NAME = /^[0-9a-f]{64}$/;
 
-async function readWhole(file: string): Promise<Uint8Array> {
-  const descriptor = openSync(file, "r");
+/** The names in a folder; none where it is gone. */
+async function namesIn(folder: string): Promise<readonly string[]> {
   try {
-    const bytes = new Uint8Array(fstatSync(descriptor).size);
-    for (let at = 0; at < bytes.length;) {
-      const { bytesRead } = await readBytes(descriptor, bytes, at, bytes.length - at, at);
-      // It became shorter: what is read is not what its name says.
-      if (bytesRead === 0) return bytes.subarray(0, at);
-      at += bytesRead;
-    }
-    return bytes;
-  } finally {
-    closeSync(descriptor);
+    return await readdir(folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return [];
+    throw unavailable(error);
   }
 }
 
-async function writeSynced(file: string, bytes: Uint8Array): Promise<void> {
-  const descriptor = openSync(file, "wx", 0o600);
+async function statOf(file: string): Promise<Stats | undefined> {
   try {
-    for (let at = 0; at < bytes.length;) {
-      const { bytesWritten } = await writeBytes(descriptor, bytes, at, bytes.length - at, at);
-      at += bytesWritten;
-    }
-    await syncBytes(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const descriptor = openSync(folder, "r");
-  try {
-    await syncAll(descriptor);
-  } finally {
-    closeSync(descriptor);
+    return await stat(file);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw unavailable(error);
   }
 }
 

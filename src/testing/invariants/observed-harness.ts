@@ -74,6 +74,8 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     },
     settle: (residence) => entry.settle(residence),
     suspend: (residence) => entry.suspend(residence),
+    renew: (compute) => entry.renew(compute),
+    discard: (before, now) => entry.discard(before, now),
     release: (session) => entry.release(session),
   };
 }

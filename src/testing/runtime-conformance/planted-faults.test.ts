@@ -35,7 +35,8 @@ function plant(sound: Runtime, planted: Planted): Runtime {
     stop: (incarnation, options) => sound.stop(incarnation, options),
     status: (incarnation, options) => sound.status(incarnation, options),
     capabilities: () => sound.capabilities(),
-    discard: (snapshot, options) => sound.discard!(snapshot, options),
+    renew: (snapshot, options) => sound.renew!(snapshot, options),
+    discard: (snapshot, newer, options) => sound.discard!(snapshot, newer, options),
     [Symbol.asyncDispose]: () => sound[Symbol.asyncDispose](),
     ...planted(sound),
   };
@@ -118,7 +119,15 @@ const FAULTS: Readonly<Record<string, { readonly planted: Planted; readonly noti
       restore: (snapshot, options) => (discarded ? Promise.reject(new Error("gone")) : sound.restore(snapshot, options)),
       discard: async () => void (discarded = true),
     }),
-    noticedBy: "snapshot: what nothing refers to can be forgotten, and what is needed stays",
+    noticedBy: "snapshot: what a newer one replaced can be discarded, and the newer one stays",
+  },
+  "it says that everything is there": {
+    planted: () => ({ renew: async () => undefined }),
+    noticedBy: "snapshot: one that is stored is whole, and one that never was is missed by name",
+  },
+  "it gives one session another's memory": {
+    planted: (sound) => ({ restore: (snapshot, options) => sound.fork(snapshot, options) }),
+    noticedBy: "snapshot: another session's is not restored",
   },
   "forks share one memory": {
     planted: (sound) => {
@@ -166,7 +175,7 @@ async function newestOf(sound: Runtime): Promise<SnapshotRef> {
 describe("a runtime with a planted fault", () => {
   it.each(Object.entries(FAULTS))("fails: %s", async (_name, { planted, noticedBy }) => {
     [discarded, parent] = [false, undefined];
-    const sound = await createQuickJsRuntime({ script, ports, workers: 1, blobs: createMemoryBlobStore() });
+    const sound = await createQuickJsRuntime({ script, ports, workers: 1, blobs: createMemoryBlobStore(ports) });
     const runtime = plant(sound, planted);
     const open = async () => ({ runtime, sandboxed: true, [Symbol.asyncDispose]: () => sound[Symbol.asyncDispose]() });
     const noticing = runtimeCases(open).filter(({ name }) => name === noticedBy);

@@ -116,21 +116,37 @@ export const SNAPSHOT_CASES: RuntimeCaseTable = {
     await rejectsWith(runtime.snapshot(incarnation, "external"), "unavailable");
   },
 
-  "what nothing refers to can be forgotten, and what is needed stays": async ({ runtime }) => {
+  "what a newer one replaced can be discarded, and the newer one stays": async ({ runtime }) => {
     if (runtime.discard === undefined || runtime.checkpoint === undefined) return;
     const incarnation = await runtime.create(spec("s"));
-    let superseded = undefined;
+    let replaced = undefined;
     for (let turn = 1; turn <= 12; turn++) {
       await count(runtime, incarnation);
       const checkpoint = await runtime.checkpoint(incarnation);
-      if (superseded !== undefined) await runtime.discard(superseded);
-      superseded = checkpoint;
+      if (replaced !== undefined) await runtime.discard(replaced, checkpoint);
+      if (replaced !== undefined) await runtime.discard(replaced, checkpoint);
+      replaced = checkpoint;
     }
     const snapshot = await runtime.snapshot(incarnation, "external");
+    await runtime.discard(snapshot, snapshot);
     const again = await runtime.restore(snapshot, bound("s"));
     assert.equal(await count(runtime, again), 13);
-    await runtime.stop(again);
-    await runtime.discard(snapshot);
-    await runtime.discard(snapshot);
+  },
+
+  "one that is stored is whole, and one that never was is missed by name": async ({ runtime }) => {
+    if (!runtime.capabilities().memorySnapshot) return;
+    assert.ok(runtime.renew !== undefined, "who stores captures can renew them");
+    const incarnation = await runtime.create(spec("s"));
+    assert.equal(await runtime.renew(await runtime.snapshot(incarnation, "local")), undefined, "nothing is stored of a warm one");
+    const snapshot = await runtime.snapshot(incarnation, "external");
+    assert.equal(await runtime.renew(snapshot), undefined);
+    const unknown = { ...snapshot, externalUri: snapshot.externalUri.replaceAll(/[0-9a-f]{8,}/g, (hex) => "0".repeat(hex.length)) };
+    assert.match((await runtime.renew(unknown)) ?? "", /0{8}/);
+  },
+
+  "another session's is not restored": async ({ runtime }) => {
+    if (!runtime.capabilities().memorySnapshot) return;
+    const snapshot = await runtime.snapshot(await runtime.create(spec("s")), "external");
+    await rejectsWith(runtime.restore(snapshot, bound("other")), "failed_precondition");
   },
 };
