@@ -64,7 +64,7 @@ export async function forkSession(context: ForkContext, invocation: ForkInvocati
     case "past-head":
       throw pastHead(outcome.lastSeq);
     case "conflict":
-      throw new HoldfastError("aborted", `session: its last_seq is ${outcome.lastSeq} now; read the session, then retry`);
+      throw movedOn(outcome.lastSeq);
     case "name-taken":
       throw new HoldfastError("already_exists", "child_names: a session of this project has one of these names", { field: "child_names" });
   }
@@ -91,11 +91,11 @@ async function forkedMemory(
   if (at.atSeq !== parent.projection.lastSeq) throw notTheHead(parent.projection.lastSeq);
   const suspended = await context.suspend(parent.seed.uid, at.actor);
   if (suspended.projection.openTurn !== undefined) throw openTurnError();
-  const { child } = await entry.suspend({ sessionUid: parent.seed.uid, kind: "external", compute: computeToRestore(suspended) });
-  // The children's rows are about to name what the parent's does.
-  const missing = child === undefined ? undefined : await entry.renew(child);
-  if (missing !== undefined) throw memoryGoneError(missing);
-  return { compute: child, lastSeq: suspended.projection.lastSeq };
+  // What was captured is the memory at `atSeq` only if nothing but the SUSPEND came after it.
+  if (suspended.projection.lastSeq > at.atSeq + 1) throw movedOn(suspended.projection.lastSeq);
+  const shared = await entry.shared(computeToRestore(suspended));
+  if (shared.kind === "missing") throw memoryGoneError(shared.part);
+  return { compute: shared.kind === "whole" ? shared.child : undefined, lastSeq: suspended.projection.lastSeq };
 }
 
 function notTheHead(lastSeq: Seq): HoldfastError {
@@ -139,6 +139,10 @@ async function recordedHarness(journal: JournalStore, session: SessionUid, start
     if (body?.case === "executionStart") return body.value.harness;
   }
   return "";
+}
+
+function movedOn(lastSeq: Seq): HoldfastError {
+  return new HoldfastError("aborted", `session: its last_seq is ${lastSeq} now; read the session, then retry`);
 }
 
 function pastHead(lastSeq: Seq): HoldfastError {

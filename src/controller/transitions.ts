@@ -105,7 +105,7 @@ export class Transitions {
       const isIdle = deletionState === DeletionState.DELETION_ACTIVE && openTurn === undefined && row.holder === undefined;
       if (!isIdle || computeState !== ComputeState.COMPUTE_LIVE || entry === undefined || keep !== row.fence) return "unchanged";
       if (this.#context.running.has(session)) return "unchanged";
-      const { compute } = await entry.suspend({ sessionUid: session, kind: "local", compute: computeToRestore(row) });
+      const { compute } = await entry.suspend({ sessionUid: session, kind: "local", fence: row.fence, compute: computeToRestore(row) });
       return this.#append(row, { events: [] }, { takeOver: false, keep, compute: { state: ComputeState.COMPUTE_WARM, ref: compute } });
     });
   }
@@ -131,7 +131,7 @@ export class Transitions {
   async #captured(row: SessionRow): Promise<SuspendedSession> {
     const entry = this.#context.harnesses.find(row.seed.harness);
     if (entry === undefined) return { snapshot: journalAlone(row.seed.uid) };
-    return entry.suspend({ sessionUid: row.seed.uid, kind: "external", compute: computeToRestore(row) });
+    return entry.suspend({ sessionUid: row.seed.uid, kind: "external", fence: row.fence, compute: computeToRestore(row) });
   }
 
   /**

@@ -294,7 +294,12 @@ export class Turn implements RunningTurn {
   async #park(ref: ApprovalRef): Promise<void> {
     await this.#leave(turnOverError(), async () => {
       const { harness, seed } = this.#start;
-      const { snapshot, compute } = await harness.suspend({ sessionUid: this.session, kind: "external", compute: this.#compute });
+      const { snapshot, compute } = await harness.suspend({
+        sessionUid: this.session,
+        kind: "external",
+        fence: this.fence,
+        compute: this.#compute,
+      });
       const suspend = suspendEvent(this.#context.ports.clock, snapshot, seed.identity);
       const lastSeq = await this.#journal.commit([suspend], { release: true, compute: { ref: compute } });
       return { kind: "parked", ref, lastSeq };
@@ -316,7 +321,7 @@ export class Turn implements RunningTurn {
   async #settled(end: () => Promise<TurnOutcome>, isFailure = false): Promise<TurnOutcome> {
     const { harness, seed } = this.#start;
     try {
-      this.#noteCompute(await harness.settle({ sessionUid: this.session, compute: this.#compute }));
+      this.#noteCompute(await harness.settle({ sessionUid: this.session, fence: this.fence, compute: this.#compute }));
     } catch (error) {
       const fault = toHoldfastError(error);
       if (!isFailure) {

@@ -54,7 +54,7 @@ function entryOf(name: string, harness: Harness): HarnessEntry {
     settle: async () => undefined,
     // It holds nothing that the journal does not: the session itself is what a restore needs.
     suspend: async ({ sessionUid }) => ({ snapshot: create(SnapshotRefSchema, { local: sessionUid }) }),
-    renew: async () => undefined,
+    shared: async () => ({ kind: "none" }),
     discard: async () => undefined,
     release: async () => undefined,
   };

@@ -67,7 +67,7 @@ export function unservableEntry({ name, spec }: RegisteredHarness, reason: strin
     rehearse: refuse,
     suspend: refuse,
     settle: async () => undefined,
-    renew: async () => undefined,
+    shared: refuse,
     discard: async () => undefined,
     release: async () => undefined,
   };

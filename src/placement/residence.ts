@@ -25,10 +25,12 @@ import {
   type Incarnation,
   type RehearsedHarness,
   type ResidenceOptions,
+  type SettleOptions,
+  type SharedMemory,
   type Runtime,
-  type SnapshotKind,
   type SnapshotRef,
   type SuspendedSession,
+  type SuspendOptions,
   type WakeOptions,
 } from "../spi/index.ts";
 import { keepsMemory, placedDescriptor } from "./can-place.ts";
@@ -142,19 +144,24 @@ class Residence implements HarnessEntry, AsyncDisposable {
     }
   }
 
-  settle(options: ResidenceOptions): Promise<ComputeRef | undefined> {
+  settle(options: SettleOptions): Promise<ComputeRef | undefined> {
     return this.#turnstile.pass(options.sessionUid, async () => {
+      const isCaptured = await this.#keepsMemory();
       const resident = this.#residents.get(options.sessionUid);
-      if (resident === undefined) return undefined;
-      const checkpoint = (await this.#keepsMemory()) ? await this.#checkpoint(resident.incarnation, options) : undefined;
+      if (resident?.incarnation.fence !== options.fence) {
+        if (isCaptured) throw new HoldfastError("unavailable", "sandbox: it was destroyed while its turn ran; resume the turn");
+        return undefined;
+      }
+      const checkpoint = isCaptured ? await this.#checkpoint(resident.incarnation, options) : undefined;
       resident.inTurn = false;
       return checkpoint === undefined ? undefined : this.#told(resident.incarnation, checkpoint);
     });
   }
 
-  suspend(options: ResidenceOptions & { readonly kind: SnapshotKind }): Promise<SuspendedSession> {
+  suspend(options: SuspendOptions): Promise<SuspendedSession> {
     return this.#turnstile.pass(options.sessionUid, async () => {
-      const { sessionUid, kind, compute, signal } = options;
+      const { sessionUid, kind, fence, compute, signal } = options;
+      await this.#dropSuperseded(sessionUid, fence);
       await this.#dropUnsettled(sessionUid);
       const resident = await this.#living(sessionUid);
       if (resident === undefined) return this.#absent(sessionUid, compute);
@@ -163,12 +170,22 @@ class Residence implements HarnessEntry, AsyncDisposable {
       // What is kept warm ends with its sandbox. The row goes on telling of what is stored, which outlives it.
       if (kind === "local" && snapshot.memory) return { snapshot, compute: this.#toldUnsettled(incarnation, compute) };
       if (kind === "external") this.#residents.delete(sessionUid);
-      return this.#suspended(snapshot, this.#told(incarnation, snapshot));
+      return { snapshot, compute: this.#told(incarnation, snapshot) };
     });
   }
 
-  async renew({ snapshot }: ComputeRef): Promise<string | undefined> {
-    return snapshot === undefined ? undefined : this.#runtime.renew?.(snapshot);
+  async shared(compute: ComputeRef | undefined): Promise<SharedMemory> {
+    const snapshot = isOwn(compute, this.name) ? compute?.snapshot : undefined;
+    if (snapshot?.memory !== true) return { kind: "none" };
+    const part = await this.#runtime.renew?.(snapshot);
+    if (part !== undefined) return { kind: "missing", part };
+    const child = create(ComputeRefSchema, {
+      runtime: this.#runtime.name,
+      snapshot,
+      capabilities: this.runtime.capabilities,
+      attributes: { [HARNESS_ATTRIBUTE]: this.name, [FORKED_ATTRIBUTE]: "true" },
+    });
+    return { kind: "whole", child };
   }
 
   /** What was captured before is in nobody's way: turns of the session need not wait for it. */
@@ -219,25 +236,21 @@ class Residence implements HarnessEntry, AsyncDisposable {
   /** Nothing lives here: what was captured before is what there is; a session without memory is its journal. */
   #absent(sessionUid: SessionUid, compute: ComputeRef | undefined): SuspendedSession {
     const captured = isOwn(compute, this.name) ? compute?.snapshot : undefined;
-    if (captured?.memory === true) return this.#suspended(captured, compute);
+    if (captured?.memory === true) return { snapshot: captured, compute };
     return { snapshot: create(SnapshotRefSchema, { local: sessionUid }) };
-  }
-
-  #suspended(snapshot: SnapshotRef, compute: ComputeRef | undefined): SuspendedSession {
-    if (!snapshot.memory) return { snapshot, compute };
-    const child = create(ComputeRefSchema, {
-      runtime: this.#runtime.name,
-      snapshot,
-      capabilities: this.runtime.capabilities,
-      attributes: { [HARNESS_ATTRIBUTE]: this.name, [FORKED_ATTRIBUTE]: "true" },
-    });
-    return { snapshot, compute, child };
   }
 
   async #checkpoint(incarnation: Incarnation, { signal }: ResidenceOptions): Promise<SnapshotRef> {
     const checkpoint = await this.#runtime.checkpoint?.(incarnation, { signal });
     if (checkpoint !== undefined) return checkpoint;
     throw new HoldfastError("internal", "runtime: it says that it captures memory, and cannot while the sandbox goes on");
+  }
+
+  /** What lives here under an older fence is not the session's state any more. Under a newer one it is, and whoever asks is late. */
+  async #dropSuperseded(session: SessionUid, fence: Fence): Promise<void> {
+    const living = this.fenceOf(session) ?? fence;
+    if (living > fence) throw new HoldfastError("aborted", "session: it went on meanwhile; read it, then retry");
+    if (living < fence) await this.#destroy(session);
   }
 
   /** An incarnation whose turn was cut off holds memory that no record speaks of. Without memory it goes on. */

@@ -36,19 +36,21 @@ export interface HarnessEntry {
   /**
    * The session's turn has run to its end, which is about to be recorded. A harness that keeps state in memory is captured, so that the
    * turn survives the process that holds it; resolves with what the session's row tells of its compute, or undefined where there
-   * is nothing to tell. A turn that is not settled leaves no trace in memory: the next one starts from the capture before it.
+   * is nothing to tell. A turn that is not settled leaves no trace in memory: the next one starts from the capture before it. Rejects with
+   * UNAVAILABLE where memory should be captured and the turn's sandbox is gone.
    */
-  settle(options: ResidenceOptions): Promise<ComputeRef | undefined>;
+  settle(options: SettleOptions): Promise<ComputeRef | undefined>;
   /**
    * Captures the session's state. `local` keeps it warm on this node; `external` also frees what it holds here. Resolves with the
-   * snapshot that SUSPEND records, and with what the row tells. Throws FAILED_PRECONDITION where memory should be captured and is not here.
+   * snapshot that SUSPEND records, and with what the row tells. Throws FAILED_PRECONDITION where memory should be captured and is not here,
+   * ABORTED where the session went on under a newer fence.
    */
-  suspend(options: ResidenceOptions & { readonly kind: SnapshotKind }): Promise<SuspendedSession>;
+  suspend(options: SuspendOptions): Promise<SuspendedSession>;
   /**
-   * Makes what is stored of a session's memory count as new, since another row is about to name it. Resolves with what is missing of it;
-   * undefined where it is whole, or where there is none.
+   * What the rows of children tell that begin with the memory of a suspended session, of which `compute` is what its row tells. All that is
+   * stored of it counts as new from now on, since they are about to name it.
    */
-  renew(compute: ComputeRef): Promise<string | undefined>;
+  shared(compute: ComputeRef | undefined): Promise<SharedMemory>;
   /**
    * Removes what is stored of a session's memory before its newest settled turn: `before` is what its row told until now, and no other row
    * names it; `now` is what the row tells. What is a parent's, or another harness's, stays.
@@ -64,6 +66,19 @@ export interface ResidenceOptions {
   /** What the session's row tells of its compute. */
   readonly compute: ComputeRef | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** Which session's turn has run to its end. */
+export interface SettleOptions extends ResidenceOptions {
+  /** The fence that the turn wrote under. */
+  readonly fence: Fence;
+}
+
+/** Which session's state is captured, and how. */
+export interface SuspendOptions extends ResidenceOptions {
+  readonly kind: SnapshotKind;
+  /** The session's newest fence. What lives here under an older one is not its state any more, and is destroyed. */
+  readonly fence: Fence;
 }
 
 /** Which session's sandbox is brought back. */
@@ -102,9 +117,16 @@ export interface SuspendedSession {
   readonly snapshot: SnapshotRef;
   /** What the row tells; absent where it has nothing to tell. */
   readonly compute?: ComputeRef | undefined;
-  /** What the row of a child tells that is forked from this state; absent where a child starts from its records alone. */
-  readonly child?: ComputeRef | undefined;
 }
+
+/** What children begin with. */
+export type SharedMemory =
+  /** Their records alone. */
+  | { readonly kind: "none" }
+  /** A memory that is whole; their rows tell this. */
+  | { readonly kind: "whole"; readonly child: ComputeRef }
+  /** A memory that has lost the named part. */
+  | { readonly kind: "missing"; readonly part: string };
 
 /** The harnesses of this host. */
 export interface HarnessCatalog {

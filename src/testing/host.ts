@@ -1,7 +1,7 @@
 /** A host for tests: a controller over a store, with harnesses written in place and a model that does as it is told. */
 
 import { create } from "@bufbuild/protobuf";
-import { hostIdOf, newSessionUid, SILENT_LOG, type Log, type Ports, type SessionUid } from "../base/index.ts";
+import { HoldfastError, hostIdOf, newSessionUid, SILENT_LOG, type Log, type Ports, type SessionUid } from "../base/index.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import {
   createController,
@@ -153,7 +153,7 @@ export class TestHost implements AsyncDisposable {
   /** Begins a turn with text inputs. */
   async begin(session: SessionUid, inputs: readonly string[], invocation: Partial<ExecInvocation> = {}): Promise<RunningTurn> {
     const row = await this.journal.get(session);
-    if (row === undefined) throw new Error("no such session");
+    if (row === undefined) throw new HoldfastError("not_found", "session: no session has this uid");
     const messages = inputs.map((text) => textMessage("user", text));
     const plan = await this.controller.plan(row, { ...emptyInvocation, inputs: messages, ...invocation });
     return this.controller.begin(session, plan);

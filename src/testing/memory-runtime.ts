@@ -190,8 +190,8 @@ export class MemoryRuntime implements Runtime {
   async #capture(sandbox: Sandbox): Promise<SnapshotRef> {
     const { incarnation, memory } = sandbox;
     const { captures } = this.#options;
-    const isWhole = (await this.#missing(sandbox.chain)) !== undefined;
-    const layers = isWhole ? [] : sandbox.chain.slice(0, sandbox.chain.length < LAYERS_MAX ? LAYERS_MAX : 1);
+    const kept = sandbox.chain.slice(0, sandbox.chain.length < LAYERS_MAX ? LAYERS_MAX : 1);
+    const layers = (await this.#missing(kept)) === undefined ? kept : [];
     this.#captured++;
     const id = `${incarnation.id}/${incarnation.fence}/${this.#captured}`;
     const capture: MemoryCapture = { kind: "memory", id, session: incarnation.sessionUid, layers, memory };

@@ -74,7 +74,7 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     },
     settle: (residence) => entry.settle(residence),
     suspend: (residence) => entry.suspend(residence),
-    renew: (compute) => entry.renew(compute),
+    shared: (compute) => entry.shared(compute),
     discard: (before, now) => entry.discard(before, now),
     release: (session) => entry.release(session),
   };
