@@ -34,9 +34,9 @@ import { LastRequests } from "./last-requests.ts";
 import { steerable } from "./inbox.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { followSession, watchSession, type LiveSources } from "./live.ts";
-import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
+import { approvalOpenError, approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
 import { ToolOffers } from "./offered-tools.ts";
-import { type Appended, appendedOrThrow, deletedError } from "./outcome.ts";
+import { type Appended, appendedOrThrow, closingError, deletedError } from "./outcome.ts";
 import { Partials } from "./partials.ts";
 import { planTurn } from "./plan.ts";
 import { planRecovery, type RecoveryPlan } from "./recover.ts";
@@ -394,12 +394,4 @@ class HostController implements Controller {
     const writer = { kind: "claim", holder: hostId, ...lease } as const;
     return appendedOrThrow(await journal.append({ session: row.seed.uid, expectedLastSeq: row.projection.lastSeq, writer, events }));
   }
-}
-
-function approvalOpenError(): HoldfastError {
-  return new HoldfastError("aborted", "session: its turn waits for a decision now; read the session, then retry");
-}
-
-function closingError(): HoldfastError {
-  return new HoldfastError("unavailable", "host: it is shutting down; retry with another, or later");
 }

@@ -1,6 +1,7 @@
 /** What of a session's open turn waits for a decision. */
 
 import { create } from "@bufbuild/protobuf";
+import { HoldfastError } from "../base/errors.ts";
 import { ApprovalRefSchema, type ApprovalRef } from "../gen/agentsessions/v1/common_pb.ts";
 import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { Seq } from "../base/ids.ts";
@@ -41,4 +42,9 @@ export async function requestedCall(journal: JournalStore, row: SessionRow, appr
     if (body?.case === "tool" && body.value.id === approval.toolCallId) return body.value;
   }
   return undefined;
+}
+
+/** A new turn was asked for, and another one waits for a decision meanwhile. */
+export function approvalOpenError(): HoldfastError {
+  return new HoldfastError("aborted", "session: its turn waits for a decision now; read the session, then retry");
 }

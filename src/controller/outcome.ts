@@ -31,3 +31,8 @@ export function appendedOrThrow(outcome: AppendOutcome): Appended {
 export function deletedError(): HoldfastError {
   return new HoldfastError("failed_precondition", "session: it is deleted; its records can still be read");
 }
+
+/** The host takes nothing up any more. */
+export function closingError(): HoldfastError {
+  return new HoldfastError("unavailable", "host: it is shutting down; retry with another, or later");
+}

@@ -167,7 +167,21 @@ async function openOver(
   void tools.spawn?.start(controller);
   try {
     refuseUnknownDefault(harnesses, config.defaults.harness);
-    const host = { config, options, ports, log, feed, services, harnesses, captures, hostHarnesses, environments, models, tools, clientDoor };
+    const host = {
+      config,
+      options,
+      ports,
+      log,
+      feed,
+      services,
+      harnesses,
+      captures,
+      hostHarnesses,
+      environments,
+      models,
+      tools,
+      clientDoor,
+    };
     return await open({ ...host, journal, controller });
   } catch (error) {
     await controller[Symbol.asyncDispose]();

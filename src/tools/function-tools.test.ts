@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import type { SessionUid } from "../base/index.ts";
 import { ToolCallSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { systemClock } from "../node/index.ts";
 import type { ToolCall, ToolResult } from "../spi/index.ts";
 import { joinTools } from "../spi/index.ts";
 import { createMemoryBlobStore } from "../stores/blobs/index.ts";
@@ -103,7 +104,7 @@ describe("functions as tools", () => {
 });
 
 describe("what functions return that is large", () => {
-  const blobs = createMemoryBlobStore();
+  const blobs = createMemoryBlobStore({ clock: systemClock });
   const made = (run: FunctionTool["run"], outputBytesMax?: number) =>
     createFunctionTools({ t: { description: "", run, outputBytesMax } }).execute(call("t"), { ...RUN, blobs });
   const wholeOf = async ({ outputUri, outputDigest }: ToolResult) =>
