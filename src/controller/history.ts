@@ -122,25 +122,22 @@ export class JournalHistory implements History {
    */
   async *#readOn(end: Head, range: { fromSeq: Seq; toSeq: Seq; signal?: AbortSignal | undefined }): AsyncGenerator<HistoryPage, boolean> {
     const { fromSeq, toSeq, signal } = range;
-    const lastSeq = fromSeq > end.seq ? end.seq : (Math.max(end.seq, toSeq) as Seq);
-    let isRead = false;
+    // Taken before anything is waited for: others read the session too, and the cache goes on, or gives it up.
+    const cached = this.#cache.slice(this.#session, fromSeq, toSeq);
+    const lastSeq = cached.length === 0 ? end.seq : (Math.max(end.seq, toSeq) as Seq);
+    let isKnown = false;
     for await (const records of this.#journal.read({ session: this.#session, fromSeq: end.seq, toSeq: lastSeq, signal })) {
-      if (isRead) {
+      if (!isKnown && records[0]?.contentHash !== end.hash) break;
+      if (isKnown) {
         yield this.#decode(records);
         continue;
       }
-      if (records[0]?.contentHash !== end.hash) break;
-      // No more than was there: the cache may have grown meanwhile, and what comes behind `end` is read.
-      const cachedTo = Math.min(end.seq, toSeq) as Seq;
-      const cached = this.#cache.slice(this.#session, fromSeq, cachedTo);
-      // A cache that has given the session up meanwhile has nothing of it, and so has one in which the range has not begun.
-      if (fromSeq + cached.length <= cachedTo || cached.length === 0) return false;
-      yield { firstSeq: fromSeq, events: cached };
-      isRead = true;
+      isKnown = true;
+      if (cached.length > 0) yield { firstSeq: fromSeq, events: cached };
       if (records.length > 1) yield this.#decode(records.slice(1));
     }
-    if (!isRead) this.#cache.forget(this.#session);
-    return isRead;
+    if (!isKnown) this.#cache.forget(this.#session);
+    return isKnown && cached.length > 0;
   }
 
   #decode(records: readonly StoredRecord[]): HistoryPage {
