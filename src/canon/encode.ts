@@ -67,6 +67,13 @@ export function encodeEvent(event: Event): Uint8Array {
   return writer.finish();
 }
 
+/** The bytes of a Message. The caller owns them. */
+export function encodeMessage(value: Message): Uint8Array {
+  writer.begin();
+  writeMessage(value);
+  return writer.finish();
+}
+
 function message<T>(field: number, value: T, write: (value: T) => void): void {
   const mark = writer.mark();
   write(value);

@@ -10,6 +10,7 @@
  *   empty bytes are `null`, an enum value that the contract does not have is the unspecified one.
  */
 
+import { isDeeplyFrozen } from "../base/frozen.ts";
 import type { Digest } from "../base/ports.ts";
 import {
   Mediation,
@@ -160,7 +161,18 @@ function toolResultJson(result: ToolResult, at: Path): string {
   return `${text}}`;
 }
 
+/** The texts of definitions that cannot change: a turn offers the same ones with every request. */
+const DEFINITIONS = new WeakMap<ToolDefinition, string>();
+
 function toolDefinitionJson(tool: ToolDefinition, at: Path): string {
+  const known = DEFINITIONS.get(tool);
+  if (known !== undefined) return known;
+  const text = freshDefinitionJson(tool, at);
+  if (isDeeplyFrozen(tool)) DEFINITIONS.set(tool, text);
+  return text;
+}
+
+function freshDefinitionJson(tool: ToolDefinition, at: Path): string {
   return (
     `{"Name":${goString(tool.name, at, "name")},"Description":${goString(tool.description, at, "description")}` +
     `,"InputSchema":${goMap(tool.inputSchema, at, "input_schema")}}`

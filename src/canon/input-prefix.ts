@@ -7,10 +7,10 @@
  *   but for bytes, which cannot be frozen and are compared.
  */
 
+import { isDeeplyFrozen } from "../base/frozen.ts";
 import type { Digest, RunningHash } from "../base/ports.ts";
 import type { Message } from "../gen/agentsessions/v1/common_pb.ts";
 import { headJson, inputHash, messageAtJson, tailJson, type HashedRequest } from "./input-hash.ts";
-import { MESSAGE_DEPTH_MAX } from "./path.ts";
 
 /** Bytes of a message, as they were when it was hashed. */
 interface KnownBytes {
@@ -56,7 +56,7 @@ export class InputPrefix {
     for (let index = this.#messages.length; index < messages.length; index++) {
       const message = messages[index]!;
       const found: Uint8Array[] = [];
-      if (!isFrozen(message, found, 0)) return;
+      if (!isDeeplyFrozen(message, found)) return;
       this.#hash ??= this.#begun();
       const text = messageAtJson(message, index);
       const size = found.reduce((sum, bytes) => sum + bytes.length, text.length);
@@ -84,21 +84,6 @@ export class InputPrefix {
     hash.update(headJson(this.#model));
     return hash;
   }
-}
-
-/** What is nested deeper than that is refused anyway. */
-const DEPTH_MAX = 10 * MESSAGE_DEPTH_MAX;
-
-/** Whether a value cannot change but for the bytes in it, which go into `found`. */
-function isFrozen(value: unknown, found: Uint8Array[], depth: number): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  if (value instanceof Uint8Array) {
-    found.push(value);
-    return true;
-  }
-  if (depth > DEPTH_MAX || !Object.isFrozen(value)) return false;
-  for (const inner of Object.values(value)) if (!isFrozen(inner, found, depth + 1)) return false;
-  return true;
 }
 
 function isSame(left: Uint8Array, right: Uint8Array): boolean {

@@ -8,6 +8,7 @@
  */
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { deeplyFrozen } from "../base/frozen.ts";
 import { seqOf, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
 import { ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
@@ -100,5 +101,5 @@ export async function readOfferedTools(
 
 async function keptAt(journal: JournalStore, session: SessionUid, seq: Seq): Promise<OfferedTools | undefined> {
   const aside = (await journal.readAsides({ session, fromSeq: seq, toSeq: seq })).get(seq);
-  return aside === undefined ? undefined : fromBinary(OfferedToolsSchema, aside);
+  return aside === undefined ? undefined : deeplyFrozen(fromBinary(OfferedToolsSchema, aside));
 }

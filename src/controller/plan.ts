@@ -1,10 +1,8 @@
 /** Planning a turn: everything in an invocation is found valid before anything is written. */
 
-import { toBinary } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import type { Clock } from "../base/ports.ts";
-import { normaliseMessage } from "../canon/index.ts";
-import { MessageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { encodeMessage, normaliseMessage } from "../canon/index.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import { RECORD_BYTES_MAX, type SessionRow, type SessionSeed } from "../journal/index.ts";
 import { servedNames, type HarnessCatalog, type HarnessEntry, type Message } from "../spi/index.ts";
@@ -55,7 +53,7 @@ const RECORD_OVERHEAD_BYTES = 8 * 1024;
 /** An input as it will be recorded. Throws for what no record can hold. */
 function recordableInput(message: Message, field: string): Message {
   const normal = normaliseMessage(message, field);
-  const bytes = toBinary(MessageSchema, normal).length + RECORD_OVERHEAD_BYTES;
+  const bytes = encodeMessage(normal).length + RECORD_OVERHEAD_BYTES;
   if (bytes > RECORD_BYTES_MAX) throw overLimit(field, `takes about ${bytes} bytes as a record; at most ${RECORD_BYTES_MAX} are allowed`);
   return normal;
 }

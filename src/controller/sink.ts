@@ -60,6 +60,7 @@ import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
+import { eitherSignal } from "./signals.ts";
 import { tokensOf, type Spending } from "./spent.ts";
 import type { Tape } from "./tape.ts";
 import { ToolCalls } from "./tool-calls.ts";
@@ -363,11 +364,6 @@ export class TurnSink implements EventSink {
     for (const byte of this.#context.ports.random.bytes(8)) id += byte.toString(16).padStart(2, "0");
     return id;
   }
-}
-
-/** Joining signals is dear, and most harnesses pass on the one that they were given. */
-function eitherSignal(own: AbortSignal, other: AbortSignal | undefined): AbortSignal {
-  return other === undefined || other === own ? own : AbortSignal.any([own, other]);
 }
 
 function nextSeqOf(journal: Pen): Seq {

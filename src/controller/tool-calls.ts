@@ -37,6 +37,7 @@ import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { recordBytesOf, refuseOversize } from "./record-size.ts";
 import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
+import { eitherSignal } from "./signals.ts";
 import { givenResult, isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter } from "./tool-run.ts";
@@ -352,10 +353,9 @@ export class ToolCalls {
   async #run(begun: Begun, approval: ApprovalSeqs | undefined): Promise<void> {
     const { gate, journal, tools, resultBytesMax } = this.#context;
     const { call, ask } = begun;
-    const { signal } = ask.options;
-    const joined = signal === undefined ? gate.signal : AbortSignal.any([gate.signal, signal]);
+    const signal = eitherSignal(gate.signal, ask.options.signal);
     const bytesOf = (made: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, made, this.#context.principal));
-    const run = { session: journal.session, signal: joined, blobs: tools.blobs };
+    const run = { session: journal.session, signal, blobs: tools.blobs };
     await this.#running.act(executed(tools.executor, call, run), (outcome) => {
       const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
       return this.#record(begun, result, stateAfter(result));

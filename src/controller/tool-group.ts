@@ -1,8 +1,7 @@
 /** The calls of a group: how they are asked, and what is to become of each. */
 
-import { clone } from "@bufbuild/protobuf";
 import type { Seq } from "../base/ids.ts";
-import { ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { normaliseToolResult } from "../canon/index.ts";
 import type { ApprovalResult, ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
 import type { DecideStep } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
@@ -66,7 +65,7 @@ export function givenResult(
   { seq, value }: NonNullable<RecordedToolCall["result"]>,
   { origins, journal }: Pick<SinkContext, "origins" | "journal">,
 ): ToolResult {
-  const given = clone(ToolResultSchema, value);
+  const given = normaliseToolResult(value);
   if (step.kind !== "answer") origins.note(given, journal.session, seq);
   return given;
 }

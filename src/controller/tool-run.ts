@@ -1,9 +1,8 @@
 /** Running a tool, and what of its result can be recorded. Whatever goes wrong is a result like any other. */
 
-import { clone } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";
-import { wellFormedToolResult } from "../canon/index.ts";
-import { ToolCallSchema, ToolResult_Code, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { normaliseToolCall, wellFormedToolResult } from "../canon/index.ts";
+import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ReceiptState } from "../journal/index.ts";
 import {
   hostFailure,
@@ -21,7 +20,7 @@ import { unservedTool } from "./tool-step.ts";
 export async function executed(executor: ToolExecutor | undefined, call: ToolCall, run: ToolRun): Promise<ToolResult> {
   try {
     if (executor === undefined) throw unservedTool(call.tool);
-    return await executor.execute(clone(ToolCallSchema, call), run);
+    return await executor.execute(normaliseToolCall(call), run);
   } catch (error) {
     if (error instanceof InterruptedCallError) throw error;
     return executorFailure(call.id, error instanceof HoldfastError ? error.message : "the host's executor failed");
@@ -46,7 +45,7 @@ export function recordableResult(result: ToolResult, { call, approval, bytesOf, 
     approvalDecisionSeq: approval?.decisionSeq ?? 0n,
   };
   try {
-    const normal = wellFormedToolResult(Object.assign(clone(ToolResultSchema, result), own));
+    const normal = Object.assign(wellFormedToolResult(result), own);
     const bytes = bytesOf(normal);
     if (bytes <= bytesMax) return normal;
     return executorFailure(call.id, `the tool's result takes ${bytes} bytes; at most ${bytesMax} are recorded`, approval);

@@ -10,7 +10,7 @@
  */
 
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { HoldfastError, invalidArgument, type SessionUid } from "../base/index.ts";
+import { deeplyFrozen, HoldfastError, invalidArgument, type SessionUid } from "../base/index.ts";
 import { ToolDefinitionSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { HostTool, ToolCall, ToolDefinition, ToolExecutor, ToolResult, ToolRun } from "../spi/index.ts";
 import {
@@ -115,7 +115,7 @@ class FunctionTools implements ToolExecutor {
 }
 
 function definitionOf(name: string, { description, inputSchema = ANYTHING }: FunctionTool): ToolDefinition {
-  return create(ToolDefinitionSchema, { name, description, inputSchema: jsonObject(inputSchema) ?? {} });
+  return deeplyFrozen(create(ToolDefinitionSchema, { name, description, inputSchema: jsonObject(inputSchema) ?? {} }));
 }
 
 function outputBytesMaxOf({ outputBytesMax = DEFAULT_OUTPUT_BYTES_MAX }: FunctionTool, at: string): number {

@@ -9,6 +9,7 @@
 
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { ToolDefinitionSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { deeplyFrozen } from "../../base/index.ts";
 import type { HostTool } from "../../spi/index.ts";
 import { isJsonObject, recordableObject, textStart } from "../json.ts";
 import { compileSchema, type SchemaCheck } from "../schema-check.ts";
@@ -93,7 +94,7 @@ function hostTool(
   if (schema === undefined) return "its schema is no object, or is nested too deep";
   if (Buffer.byteLength(JSON.stringify(schema)) > SCHEMA_BYTES_MAX) return `its schema has more than ${SCHEMA_BYTES_MAX} bytes`;
   const words = typeof description === "string" ? textStart(description.toWellFormed(), DESCRIPTION_BYTES_MAX) : "";
-  const definition = create(ToolDefinitionSchema, { name, description: words, inputSchema: schema });
+  const definition = deeplyFrozen(create(ToolDefinitionSchema, { name, description: words, inputSchema: schema }));
   const isIdempotent = idempotent.includes(tool) || (trustHints && hintsIdempotent(annotations));
   return { tool, host: { definition, idempotent: isIdempotent }, check: lazyCheck(schema) };
 }
