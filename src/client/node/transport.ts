@@ -15,7 +15,6 @@ import {
   type CallOptions as ChannelCallOptions,
   type ChannelCredentials,
   type ChannelOptions,
-  type ClientWritableStream,
 } from "@grpc/grpc-js";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { clientMethod, errorOfStatus, rawClientMethod, type ClientMethodDefinition, type Encodable } from "../../grpc/index.ts";
@@ -23,6 +22,7 @@ import { cryptoRandom, systemClock } from "../../node/index.ts";
 import type { CallOptions, Duplex, DuplexOptions, Method, Transport } from "../transport.ts";
 import { endpointOf, type Endpoint } from "./address.ts";
 import { DuplexCall } from "./duplex.ts";
+import { answered } from "./upload.ts";
 
 /** How the server is known and how the client is. */
 export interface TlsOptions {
@@ -211,33 +211,6 @@ class NodeTransport implements Transport {
     this.#isClosed = true;
     this.#client.close();
   }
-}
-
-/** Sends `requests` until they end or the answer is there, and resolves with the answer. */
-async function answered<Request, Answer>(
-  call: ClientWritableStream<Request>,
-  requests: AsyncIterable<Request>,
-  answer: Promise<Answer>,
-): Promise<Answer> {
-  const over = answer.then(
-    () => undefined,
-    () => undefined,
-  );
-  // The answer says what went wrong; the stream's own error says nothing more.
-  call.on("error", () => undefined);
-  const source = requests[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await Promise.race([source.next(), over]);
-      if (next === undefined) return await answer;
-      if (next.done === true) break;
-      if (!call.write(next.value)) await Promise.race([new Promise<void>((resolve) => call.once("drain", resolve)), over]);
-    }
-  } finally {
-    source.return?.()?.catch(() => undefined);
-  }
-  call.end();
-  return answer;
 }
 
 function deadlineIn(timeoutMs: number | undefined): ChannelCallOptions {

@@ -1,7 +1,6 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../../base/index.ts";
+import { stillHeld } from "../../testing/still-held.ts";
 import { arrivingMessages } from "./arriving-messages.ts";
 
 /** A call whose client sends these. */
@@ -14,13 +13,6 @@ async function* sent(count: number, bytes: number): AsyncGenerator<Uint8Array, v
     await new Promise(setImmediate);
     yield new Uint8Array(bytes).fill(index);
   }
-}
-
-/** Collects garbage, as far as that goes at once. */
-function collectGarbage(): void {
-  setFlagsFromString("--expose-gc");
-  const collect: unknown = runInNewContext("gc");
-  if (typeof collect === "function") Reflect.apply(collect, undefined, []);
 }
 
 describe("the messages of a client's stream", () => {
@@ -42,10 +34,7 @@ describe("the messages of a client's stream", () => {
     const messages = arrivingMessages(callOf(sent(count, bytes)), new AbortController().signal);
     const seen: WeakRef<Uint8Array>[] = [];
     while (seen.length < count) seen.push(new WeakRef((await messages.next()).value!));
-    await new Promise(setImmediate);
-    collectGarbage();
-    // The last ones may be on the stack yet.
-    expect(seen.filter((message) => message.deref() !== undefined).length).toBeLessThan(count / 10);
+    expect(await stillHeld(seen)).toBeLessThan(count / 10);
     await messages.return();
   });
 });
