@@ -308,7 +308,7 @@ describe("commands", () => {
     expect(out()).toEqual(["typed /rewind 2", "command"]);
     core.onLine("next");
     core.onLine("/tree");
-    expect(out()).toEqual(["typed /tree", "note a command runs already"]);
+    expect(core.status.held).toEqual(["next", "/tree"]);
     core.onCommandDone({ lines: ["there"] });
     expect(out()).toEqual(["lines 1", "said next", "say next"]);
   });

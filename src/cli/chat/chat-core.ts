@@ -158,8 +158,7 @@ export class ChatCore {
   onLine(line: string): void {
     this.#isWarned = false;
     const command = commandIn(line);
-    const isForIdle = command === undefined || (command.kind === "server" && command.command.name !== "tree");
-    if (this.isIdle || !isForIdle) return this.#take(line, command);
+    if (this.isIdle || !this.#waits(command)) return this.#take(line, command);
     if (this.#held.length >= HELD_MAX) return this.note(`${HELD_MAX} messages wait already; this one was not taken`);
     this.#held.push(line);
   }
@@ -217,7 +216,7 @@ export class ChatCore {
   onCommandDone(result: { readonly lines: readonly string[] } | { readonly problem: string }): void {
     this.#isCommand = false;
     if ("problem" in result) this.problem(result.problem);
-    else this.#print({ kind: "lines", lines: result.lines });
+    else if (result.lines.length > 0) this.#print({ kind: "lines", lines: result.lines });
     this.#takeNext();
   }
 
@@ -283,6 +282,13 @@ export class ChatCore {
     if (this.#isTurn && !this.#isCancelling) this.note("a result came too late: the agent went on without it");
   }
 
+  /** Whether a line has to wait: for the end of the turn, of another command, or for the session to stand. */
+  #waits(command: Command | undefined): boolean {
+    if (command === undefined) return true;
+    if (command.kind !== "server") return false;
+    return command.command.name !== "tree" || this.#isCommand || this.#connection === "new";
+  }
+
   #take(line: string, command: Command | undefined): void {
     if (command === undefined) return this.#say(messageIn(line));
     this.#print({ kind: "typed", text: line.trim() });
@@ -316,19 +322,13 @@ export class ChatCore {
       case "mode":
         return this.#setMode(command.mode);
       case "server":
-        return this.#serverCommand(command);
+        this.#isCommand = true;
+        return this.#do({ kind: "command", command: command.command });
       case "wrong":
         return this.problem(command.message);
       case "quit":
         return this.#do({ kind: "leave" });
     }
-  }
-
-  #serverCommand({ command }: Extract<Command, { readonly kind: "server" }>): void {
-    if (this.#isCommand) return this.note("a command runs already");
-    if (this.#connection === "new") return this.note("there is no session yet");
-    this.#isCommand = true;
-    this.#do({ kind: "command", command });
   }
 
   #setMode(mode: string | undefined): void {

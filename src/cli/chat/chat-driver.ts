@@ -284,15 +284,15 @@ export class Chat {
     try {
       const result = await runServerCommand(this.#options.client, this.#uid, command, this.#signal);
       if (result.kind === "problem") return this.#core.onCommandDone({ problem: result.problem });
-      if (result.kind === "switch") await this.#switchTo(result.session);
-      this.#core.onCommandDone({ lines: result.lines });
+      if (result.kind === "switch") await this.#switchTo(result.session, result.note);
+      this.#core.onCommandDone({ lines: result.kind === "switch" ? [] : result.lines });
     } catch (error) {
       this.#core.onCommandDone({ problem: toHoldfastError(error).message });
     }
   }
 
   /** Leaves the session and goes on in another. */
-  async #switchTo(uid: string): Promise<void> {
+  async #switchTo(uid: string, note: string): Promise<void> {
     const before = this.#session;
     this.#session = undefined;
     await before?.[Symbol.asyncDispose]();
@@ -302,7 +302,7 @@ export class Chat {
     this.#turn = "";
     const { client } = this.#options;
     const { lastSeq, model } = await client.sessions.get(uid, { signal: this.#signal });
-    this.#show(heading(uid, model));
+    this.#show([{ kind: "note", text: note }, ...heading(uid, model)]);
     this.#listenTo(client.agent.session({ session: uid, fromSeq: lastSeq, reconnect: RECONNECT, signal: this.#signal }));
   }
 

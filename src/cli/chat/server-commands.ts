@@ -10,7 +10,7 @@ export type CommandResult =
   | { readonly kind: "lines"; readonly lines: readonly string[] }
   | { readonly kind: "problem"; readonly problem: string }
   /** The chat goes on in this session. */
-  | { readonly kind: "switch"; readonly session: string; readonly lines: readonly string[] };
+  | { readonly kind: "switch"; readonly session: string; readonly note: string };
 
 /** Runs a command. Rejects with what the server says. */
 export function runServerCommand(client: Client, session: string, command: ServerCommand, signal: AbortSignal): Promise<CommandResult> {
@@ -41,7 +41,7 @@ async function rewind(client: Client, session: string, turns: number, signal: Ab
   }
   const [child] = await client.sessions.fork(session, { atSeq: end, count: 1, signal });
   const uid = child?.metadata?.uid ?? "";
-  return { kind: "switch", session: uid, lines: [`back to the end of turn ${ends.length - turns}; here the chat goes on in a child`] };
+  return { kind: "switch", session: uid, note: `back to the end of turn ${ends.length - turns}; the chat goes on in a child` };
 }
 
 async function tree(client: Client, session: string, signal: AbortSignal): Promise<CommandResult> {

@@ -29,6 +29,7 @@ export class TerminalSurface implements Surface {
   /** The question that keys go to; a line that was begun before it is not taken from a person. */
   #answering: string | undefined;
   #isOpen = false;
+  #isClosed = false;
   #redraw = (): void => undefined;
 
   constructor(input: ReadStream, output: WriteStream, state: StateFolder) {
@@ -91,9 +92,12 @@ export class TerminalSurface implements Surface {
     this.#screen.close();
     this.#release();
     process.kill(process.pid, "SIGTSTP");
+    // Where nobody can call it back, as without a shell, the system does not stop it.
+    setImmediate(this.#onContinue);
   }
 
   close(): void {
+    this.#isClosed = true;
     process.off("SIGCONT", this.#onContinue);
     this.#redraw = () => undefined;
     this.#input.removeAllListeners("keypress");
@@ -102,6 +106,9 @@ export class TerminalSurface implements Surface {
   }
 
   readonly #onContinue = (): void => {
+    if (this.#isClosed) return;
+    // The shell has set the terminal anew, of which Node knows nothing.
+    this.#release();
     this.#open();
     this.#redraw();
   };
