@@ -31,7 +31,10 @@ function told(terminal: Terminal): string {
 function check(name: string, session: string): void {
   const page = readFileSync(PAGE, "utf8");
   if (process.env["HOLDFAST_RECORD"] !== undefined) {
-    writeFileSync(PAGE, page.replace(blockOf(name), (_, before: string, _old: string, after: string) => `${before}${session}${after}`));
+    writeFileSync(
+      PAGE,
+      page.replace(blockOf(name), (_, before: string, _old: string, after: string) => `${before}${session}${after}`),
+    );
     return;
   }
   expect(session).toBe(blockOf(name).exec(page)?.[2]);
