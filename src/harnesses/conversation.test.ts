@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { seqOf } from "../base/ids.ts";
 import {
   EventSchema,
+  HarnessEndSchema,
   Lifecycle_Kind,
   LifecycleSchema,
   MessageSchema,
@@ -226,6 +227,19 @@ describe("a conversation", () => {
         .entries.flatMap((entry) => entry.calls)
         .every((slot) => slot.result !== undefined),
     ).toBe(true);
+  });
+
+  it("gives a call a name of its own in the session, and its result to it alone", () => {
+    const end = event(EventKind.EVENT_END, { case: "end", value: create(HarnessEndSchema, { state: "COMPLETED" }) });
+    const conversation = new Conversation();
+    conversation.addPage(page([user("go"), output(calls("a")), end, user("again"), output(calls("a")), result("a~2", false)]));
+    conversation.beginTurn();
+    expect(conversation.addOutput(calls("a", "b")).map(({ hostId }) => hostId)).toEqual(["a~3", "b"]);
+    expect(conversation.messages().filter(({ role }) => role === "tool")).toEqual([
+      results(unknown("a")),
+      results({ id: "a", output: { ok: false } }),
+      results(unknown("a"), unknown("b")),
+    ]);
   });
 
   it("takes the inputs of the turn that begins, results for former calls among them", () => {

@@ -121,9 +121,8 @@ export class Conversation {
     for (const event of events) this.#addEvent(event);
   }
 
-  /** A turn begins: calls get names of their own again. */
+  /** A turn begins: what the last one asked for itself is over. */
   beginTurn(): void {
-    this.#names = new CallNames();
     this.#inboxCalls.clear();
     this.#observationCalls.clear();
     this.#announced = undefined;

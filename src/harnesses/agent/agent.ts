@@ -34,7 +34,7 @@ import { answerFault, reminderOf } from "./answer.ts";
 import { failure } from "./failure.ts";
 
 /** Changes whenever the same journal, definition and tools would lead to another request. */
-const VERSION = "1";
+const VERSION = "2";
 
 const NO_TOOLS = create(ToolChoiceSchema, { mode: ToolChoiceMode.NONE });
 

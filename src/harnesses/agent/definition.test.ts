@@ -125,13 +125,13 @@ describe("an agent's definition", () => {
     expect(new Set(changes.map(of)).size).toBe(changes.length);
     expect(of({ params: { stream: true, seed: 1, temperature: 0.5 } })).toBe(of({}));
     const { id, version } = await createDefinedAgent("scout", WHOLE, { digest: testDigest, at: "agents.scout" }).describe();
-    expect([id, version]).toEqual(["scout", `1-${of({}).slice(0, 16)}`]);
+    expect([id, version]).toEqual(["scout", `2-${of({}).slice(0, 16)}`]);
   });
 
   it("without a mode and what goes with it is called what it was called before there were any", async () => {
     const { mode: _mode, observation: _observation, client: _client, ...rest } = WHOLE;
     const older = { ...rest, tools: { free: ["fs_read", "web_*"], ask: ["*"] } };
     const { version } = await createDefinedAgent("scout", older, { digest: testDigest, at: "agents.scout" }).describe();
-    expect(version).toBe("1-3b6f422e3df0da13");
+    expect(version).toBe("2-3b6f422e3df0da13");
   });
 });
