@@ -5,6 +5,7 @@
  * - A request of a turn goes out once its call was passed in the records, so whatever the model said before it comes first.
  * - A slow reader holds up the reading of records, and nothing else: turns go on without it.
  * - While no turn is open no timer runs.
+ * - A stream that has ended, for whatever reason, leaves nothing of itself behind.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -66,7 +67,8 @@ export class AttachedSession implements ChannelPort {
   #reviews: Promise<void> = Promise.resolve();
   #keepalive: Timer | undefined;
   #again: Timer | undefined;
-  #isClosed = false;
+  /** Fires when nothing more happens here. */
+  readonly #closing = new AbortController();
   /** The client says nothing more. */
   #isLastWord = false;
   /** The stream ends once this was read. */
@@ -108,9 +110,14 @@ export class AttachedSession implements ChannelPort {
     return this.#endedTurn;
   }
 
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   /** Reads the session's records and what is being said, until the stream ends. Never rejects. */
   async run(): Promise<void> {
-    const { position, signal } = this.#options;
+    const { position } = this.#options;
+    const { signal } = this.#closing;
     try {
       if (this.#readSeq >= this.#headSeq) this.#caughtUp();
       for await (const item of this.#host.controller.follow({ session: this.session, fromSeq: position.readFrom, signal })) {
@@ -165,7 +172,7 @@ export class AttachedSession implements ChannelPort {
 
   /** Nothing more happens here. */
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#keepalive?.cancel();
     this.#again?.cancel();
     this.#activity.stop();
