@@ -1,12 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createAgentHarness, createHistoryHarness } from "../../harnesses/index.ts";
+import { doorWorld } from "../../../e2e/support/door.ts";
 import type { JournalStore } from "../../journal/index.ts";
-import { createMemoryNotes } from "../../stores/notes/index.ts";
-import { createMemoryStore } from "../../stores/memory/index.ts";
-import { DoorWorld, type DoorHost } from "../../testing/door-world.ts";
+import type { DoorHost } from "../../testing/door-world.ts";
 import type { DoorClient } from "../../testing/door-client.ts";
 import { DyingStore } from "../../testing/dying-store.ts";
-import { silent, TestModel } from "../../testing/host.ts";
 
 /** A journal that counts who watches it. */
 function counted(journal: JournalStore): { readonly journal: JournalStore; readonly watches: { now: number } } {
@@ -23,15 +20,6 @@ function counted(journal: JournalStore): { readonly journal: JournalStore; reado
   return { journal: { ...view, watch }, watches };
 }
 
-function world(): DoorWorld {
-  return new DoorWorld({
-    openJournal: ({ clock, digest }) => createMemoryStore({ clock, digest }),
-    openNotes: createMemoryNotes,
-    harnesses: { agent: createAgentHarness(), history: createHistoryHarness() },
-    models: new TestModel(silent),
-  });
-}
-
 describe("a stream that has ended", () => {
   it.each<[string, (client: DoorClient, host: DoorHost) => Promise<void> | void]>([
     ["because its client said nothing more", (client) => client.finish()],
@@ -46,7 +34,7 @@ describe("a stream that has ended", () => {
       },
     ],
   ])("watches its session no more: %s", async (_, end) => {
-    const at = world();
+    await using at = await doorWorld();
     const { journal, watches } = counted(at.journal);
     await using host = at.host({ journal });
     const client = host.client();
