@@ -5,3 +5,4 @@ export * from "./errors.ts";
 export * from "./frozen.ts";
 export * from "./ids.ts";
 export * from "./ports.ts";
+export * from "./until-aborted.ts";

@@ -12,6 +12,7 @@
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log } from "../base/ports.ts";
+import { untilAborted } from "../base/until-aborted.ts";
 import { HarnessHelloSchema, type HarnessFrame, type HarnessHello } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CallOptions, EventSink, Harness, HarnessDescriptor, Start } from "../spi/index.ts";
 import { DescribeExchange } from "./describing.ts";
@@ -107,7 +108,7 @@ class WireHarness implements LineHarness {
   async describe({ signal }: CallOptions = {}): Promise<HarnessDescriptor> {
     signal?.throwIfAborted();
     try {
-      await unlessAborted(this.#hello.promise, signal);
+      await untilAborted(this.#hello.promise, signal);
       return await this.#open((context) => new DescribeExchange(context)).ask(signal);
     } catch (error) {
       throw error instanceof Error ? outsideTurn(error) : error;
@@ -116,7 +117,7 @@ class WireHarness implements LineHarness {
 
   async run(start: Start, sink: EventSink, { signal }: { readonly signal: AbortSignal }): Promise<void> {
     signal.throwIfAborted();
-    const hello = await unlessAborted(this.#hello.promise, signal);
+    const hello = await untilAborted(this.#hello.promise, signal);
     const pulled = hello.pullsHistory;
     const encoded = this.#line.takesEncodedEvents === true;
     const bytesMax = Math.min(this.#limits.pushedHistoryBytesMax, hello.frameBytesMax);
@@ -220,20 +221,5 @@ class WireHarness implements LineHarness {
     for (const exchange of this.#exchanges.values()) exchange.fail(fault);
     this.#closed.resolve(fault);
     Promise.resolve(this.#line[Symbol.asyncDispose]()).catch(() => undefined);
-  }
-}
-
-/** `promise`, or the signal's reason if that comes first. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -1,6 +1,6 @@
 /** A descriptor that is asked for once and kept. One that could not be had is asked for again by the next call. */
 
-import { HoldfastError } from "../base/errors.ts";
+import { untilAborted } from "../base/until-aborted.ts";
 import type { CallOptions, HarnessDescriptor } from "../spi/index.ts";
 
 /** Keeps a descriptor for everybody who asks. */
@@ -13,8 +13,9 @@ export class Described {
   }
 
   /** The descriptor. A caller that gives up leaves the question standing for the others. */
-  get(options?: CallOptions): Promise<HarnessDescriptor> {
-    return untilAborted(this.#descriptor ?? this.#asked(), options);
+  async get({ signal }: CallOptions = {}): Promise<HarnessDescriptor> {
+    signal?.throwIfAborted();
+    return untilAborted(this.#descriptor ?? this.#asked(), signal);
   }
 
   /** Forgets it: the next call asks again. */
@@ -30,23 +31,4 @@ export class Described {
     });
     return asked;
   }
-}
-
-async function untilAborted<T>(shared: Promise<T>, { signal }: CallOptions = {}): Promise<T> {
-  if (signal === undefined) return shared;
-  signal.throwIfAborted();
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(reasonOf(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([shared, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
-function reasonOf(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new HoldfastError("cancelled", "the caller gave up");
 }

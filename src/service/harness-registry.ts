@@ -9,6 +9,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { Ports } from "../base/ports.ts";
+import { untilAborted } from "../base/until-aborted.ts";
 import { specDigest } from "../canon/index.ts";
 import { ResourceMetadataSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { HarnessDescriptorSchema, type HarnessDescriptor } from "../gen/agentsessions/v1/harness_pb.ts";
@@ -202,20 +203,13 @@ class Observer {
       late.abort(new HoldfastError("deadline_exceeded", `harness: it did not say what it is within ${observeTimeoutMs} ms`)),
     );
     const signal = AbortSignal.any([caller, late.signal]);
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = (): void => aborted.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    // A harness that does not listen to the signal is left to itself; whoever asks it disposes of it when it comes round.
-    const asked = ask(entry, signal);
-    asked.catch(() => undefined);
     try {
-      signal.throwIfAborted();
-      const descriptor = await Promise.race([asked, aborted.promise]);
+      // A harness that does not listen to the signal is left to itself; whoever asks it disposes of it when it comes round.
+      const descriptor = await untilAborted(ask(entry, signal), signal);
       if (toBinary(HarnessDescriptorSchema, descriptor).length <= descriptorBytesMax) return descriptor;
       throw new HoldfastError("resource_exhausted", `harness: its descriptor must have at most ${descriptorBytesMax} bytes`);
     } finally {
       timer.cancel();
-      signal.removeEventListener("abort", onAbort);
     }
   }
 }

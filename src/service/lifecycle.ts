@@ -2,7 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { newSessionUid, sessionUidOf } from "../base/ids.ts";
-import type { RunningTurn, TurnOutcome } from "../controller/index.ts";
+import { untilAborted } from "../base/until-aborted.ts";
 import {
   ForkResponseSchema,
   type ForkRequest,
@@ -30,22 +30,10 @@ export async function resume(host: ExecContext, request: ResumeRequest, context:
   await accessSession(host, "session.resume", session, "session", context);
   const { row, turn } = await host.controller.resume(session, context.caller.identity);
   if (turn === undefined) return sessionOf(row);
-  const outcome = await outcomeOrAbort(turn, context.signal);
+  // A caller that goes away waits no longer; the turn goes on.
+  const outcome = await untilAborted(turn.outcome, context.signal);
   if (outcome.kind === "interrupted") throw outcome.error;
   return sessionOf((await host.journal.get(session)) ?? row);
-}
-
-/** A caller that goes away waits no longer; the turn goes on. */
-async function outcomeOrAbort(turn: RunningTurn, signal: AbortSignal): Promise<TurnOutcome> {
-  signal.throwIfAborted();
-  const gone = Promise.withResolvers<never>();
-  const onAbort = (): void => gone.reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([turn.outcome, gone.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }
 
 /** See `SessionsService.fork`. */

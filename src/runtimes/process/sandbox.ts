@@ -9,6 +9,7 @@
 
 import { HoldfastError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/ports.ts";
+import { untilAborted } from "../../base/until-aborted.ts";
 import { createLineHarness, type HostLine, type LineHarness } from "../../harness-wire/index.ts";
 import { dialHarness, hostLineOver } from "../../harness-wire/node/index.ts";
 import { ApprovalParkedError, HarnessFailure, type Harness, type HarnessDescriptor } from "../../spi/index.ts";
@@ -18,7 +19,6 @@ import { commandOf, LISTEN_VARIABLE, type Programs } from "./command.ts";
 import { endedError, lateError, stoppedError } from "./ended.ts";
 import type { ProcessSettings } from "./options.ts";
 import { findPrograms } from "./programs.ts";
-import { untilAborted } from "./until-aborted.ts";
 import { unconfinable } from "./unconfinable.ts";
 import { makeSocketFolder, untilListening, type SocketFolder } from "./unix-line.ts";
 import type { Watchdog } from "./watchdog.ts";

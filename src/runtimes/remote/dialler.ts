@@ -9,6 +9,7 @@
 
 import { HoldfastError } from "../../base/errors.ts";
 import { SILENT_LOG, type Clock, type Log } from "../../base/ports.ts";
+import { untilAborted } from "../../base/until-aborted.ts";
 import type { CallOptions } from "../../spi/index.ts";
 import type { Connection } from "./connection.ts";
 
@@ -48,7 +49,7 @@ export class Dialler implements AsyncDisposable {
     this.throwIfClosed();
     if (this.#connection?.isLost === false) return this.#connection;
     this.#dialling ??= this.#dial().finally(() => (this.#dialling = undefined));
-    return signal === undefined ? this.#dialling : await orAborted(this.#dialling, signal);
+    return untilAborted(this.#dialling, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -76,19 +77,5 @@ export class Dialler implements AsyncDisposable {
     );
     if (signal.aborted) await connection[Symbol.asyncDispose]();
     return connection;
-  }
-}
-
-/** `promise`, or the signal's reason where that comes first. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }
