@@ -135,7 +135,7 @@ export const Task_State = {
   WAITING: 2,
 
   /**
-   * The host stopped while its turn ran; Resume of its session lets it go on.
+   * The host stopped while its turn ran, an error interrupted it, or all that it waited for is decided; Resume of its session lets it go on.
    *
    * @generated from enum value: STATE_INTERRUPTED = 3;
    */
