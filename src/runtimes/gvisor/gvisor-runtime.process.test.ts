@@ -321,6 +321,22 @@ describe.runIf(why === undefined)("a captured memory", () => {
     expect(left()).toEqual(NOTHING);
     expect(await count(runtime, await runtime.restore(snapshot, bound("session")))).toBe(4);
   });
+
+  it("that can neither be stored nor brought back leaves nothing", async () => {
+    using runsc = otherRunsc("restore", "echo 'no such memory' >&2; exit 128");
+    const full = forwardingBlobs(createMemoryBlobStore(ports), {
+      put: async () => {
+        throw new Error("full");
+      },
+    });
+    const { runtime, start } = await world({ blobs: full, runsc: runsc.file });
+    const { incarnation } = await start();
+    expect(await errorOf(runtime.snapshot(incarnation, "external"))).toMatchObject({
+      message: expect.stringContaining("runsc did not bring it back"),
+    });
+    expect(await runtime.status(incarnation)).toBe(ComputeState.COMPUTE_TERMINATED);
+    expect(left()).toEqual(NOTHING);
+  });
 });
 
 describe.runIf(why === undefined)("a host that was killed", () => {

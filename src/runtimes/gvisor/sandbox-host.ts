@@ -88,9 +88,11 @@ export class SandboxHost implements AsyncDisposable {
       this.#images.keep(uri, files);
       return { kind: "stored", image: { uri, head } };
     } catch (error) {
-      const again = await this.#begin(files, undefined, onGone);
-      await rm(folder, { recursive: true, force: true });
-      return { kind: "unstored", sandbox: again, error };
+      try {
+        return { kind: "unstored", sandbox: await this.#begin(files, undefined, onGone), error };
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
     }
   }
 
