@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fenceOf, hostIdOf, seqOf, type SessionUid } from "../src/base/index.ts";
 import { EMPTY_PROJECTION, seal, type JournalStore, type NewEvent, type StoredRecord } from "../src/journal/index.ts";
 import { openWriter } from "../src/stores/sqlite/connection.ts";
+import { shortened } from "../src/stores/sqlite/record-bytes.ts";
 import { STATEMENTS } from "../src/stores/sqlite/statements.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
 import { outputEvents, turnStart } from "./events.ts";
@@ -114,6 +115,7 @@ function bareInserts(context: BenchContext, scripts: readonly Script[]): Figure 
   const folder = context.newFolder();
   const db = openWriter({ path: join(folder, "bare.sqlite"), fileBytesMax: undefined });
   try {
+    const kept = scripts.map(({ records }) => records.map(({ bytes, contentHash }) => shortened(bytes, contentHash)));
     const [begin, insert, commit] = ["BEGIN IMMEDIATE", STATEMENTS.insertRecord, "COMMIT"].map((sql) => db.prepare(sql));
     const batches = scripts[0]!.records.length;
     const nowMs = PORTS.clock.nowMs();
@@ -121,8 +123,8 @@ function bareInserts(context: BenchContext, scripts: readonly Script[]): Figure 
     for (let batch = 0; batch < batches; batch++) {
       begin!.run();
       for (let session = 0; session < scripts.length; session++) {
-        const { seq, kind, fence, contentHash, bytes } = scripts[session]!.records[batch]!;
-        insert!.run(session + 1, seq, kind, fence, STARTED_VERSION + batch + 1, nowMs, contentHash, bytes);
+        const { seq, kind, fence, contentHash } = scripts[session]!.records[batch]!;
+        insert!.run(session + 1, seq, kind, fence, STARTED_VERSION + batch + 1, nowMs, contentHash, kept[session]![batch]!);
       }
       commit!.run();
     }

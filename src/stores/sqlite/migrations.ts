@@ -143,5 +143,13 @@ const RECEIPTS_SCHEMA = `
   CREATE INDEX receipts_unsettled ON receipts (session, call_seq) WHERE state IN ('started', 'unknown');
 `;
 
+/**
+ * Records without their own hash in their bytes (`record-bytes.ts`). Those that are there stay as they are; the version says that others
+ * may come, which an earlier Holdfast cannot read.
+ */
+const SHORT_RECORDS = `
+  SELECT 1;
+`;
+
 /** Step n makes version n of version n − 1; version 0 is an empty file. */
-export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, RECLAIM_SCHEMA, COMPACT_SCHEMA, RECEIPTS_SCHEMA];
+export const MIGRATIONS: readonly string[] = [FIRST_SCHEMA, RECLAIM_SCHEMA, COMPACT_SCHEMA, RECEIPTS_SCHEMA, SHORT_RECORDS];

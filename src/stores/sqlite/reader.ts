@@ -20,6 +20,7 @@ import type {
 import { openReader } from "./connection.ts";
 import { toStoreError } from "./faults.ts";
 import { listQueryOf } from "./list-query.ts";
+import { wholeBytes } from "./record-bytes.ts";
 import { SESSION_COLUMNS, SESSION_JOINS, stateOf } from "./session-row.ts";
 
 /** What is durable in the file. Every method throws a HoldfastError where the file cannot be read. */
@@ -167,5 +168,6 @@ function sizeOf(row: object): RecordSize {
 
 /** The query names its columns as a record's fields, and a STRICT table holds their types. */
 function recordOf(row: object): StoredRecord {
-  return row as StoredRecord;
+  const { seq, kind, contentHash, fence, bytes } = row as StoredRecord;
+  return { seq, kind, contentHash, fence, bytes: wholeBytes(bytes, contentHash) };
 }

@@ -140,7 +140,7 @@ describe.each(["inline", "worker"] as const)("a file that is no sound journal, w
 
   it("is told where it is met: overwritten pages are DATA_LOSS to whoever reads or extends them, and end all changes", async () => {
     await filled(4_000);
-    overwriteMiddle();
+    overwriteRecords();
     await using store = await open({ writer });
     await expect(recordsOf(store, "a")).rejects.toMatchObject({ code: "data_loss" });
     const { lastSeq } = (await rowOf(store, "a")).projection;
@@ -158,11 +158,11 @@ function withFile(sql: string): void {
   db.exec(sql);
 }
 
-/** Overwrites the middle third of the file. */
-function overwriteMiddle(): void {
+/** Overwrites the last two thirds of the file, where records are read and where they are added. */
+function overwriteRecords(): void {
   const third = Math.floor(statSync(file()).size / 3 / 4096) * 4096;
   const handle = openSync(file(), "r+");
-  writeSync(handle, new Uint8Array(third).fill(0xff), 0, third, third);
+  writeSync(handle, new Uint8Array(2 * third).fill(0xff), 0, 2 * third, third);
   closeSync(handle);
 }
 

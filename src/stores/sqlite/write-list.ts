@@ -4,6 +4,7 @@
 
 import { isLive, hasOpenApproval } from "../../journal/index.ts";
 import type { Draft, DraftChange, DraftRecord, Receipt, SessionState } from "../../journal/index.ts";
+import { shortened } from "./record-bytes.ts";
 import { encodeCompute, encodeSeed, encodeState, sameState } from "./row-codec.ts";
 import { STATEMENT_NAMES, type StatementName, type WriteList, type WriteValue } from "./statements.ts";
 
@@ -49,7 +50,18 @@ function add(list: WriteList, statement: StatementName, ...values: WriteValue[])
 
 function addRecord(list: WriteList, { key, record, aside, ends }: DraftRecord): void {
   const { seq, kind, fence, contentHash, bytes } = record;
-  add(list, "insertRecord", key, seq, kind, fence, ends?.version ?? null, ends?.updateTimeMs ?? null, contentHash, bytes);
+  add(
+    list,
+    "insertRecord",
+    key,
+    seq,
+    kind,
+    fence,
+    ends?.version ?? null,
+    ends?.updateTimeMs ?? null,
+    contentHash,
+    shortened(bytes, contentHash),
+  );
   if (aside !== undefined) add(list, "insertAside", key, seq, aside);
 }
 
