@@ -153,3 +153,25 @@ it("is the same wherever its line is cut", { timeout: 300_000 }, async () => {
     expect({ cut, journal }).toEqual({ cut, journal: uncut.journal });
   }
 });
+
+it("says that a message was refused, and takes the next one", async () => {
+  await using client = createClient({ transport: createNodeTransport({ address: server.url }) });
+  await using session = client.agent.session({ start: { environmentId: "asking", tools: TOOLS } });
+  const refusedId = session.say({ content: "go", aiMode: "ooda_re_act" });
+  const kinds: string[] = [];
+  for await (const event of session) {
+    if (event.kind === "error") kinds.push(event.error.code);
+    if (event.kind === "refused") {
+      expect(event.messageId).toBe(refusedId);
+      expect(session.isBusy).toBe(false);
+      session.say("go");
+    }
+    if (event.kind === "tool-request") session.answer(event.request.toolCallId, { success: true, result: "seen" });
+    if (event.kind === "question") session.decide(event.callId, false);
+    if (event.kind === "turn-complete") {
+      kinds.push(event.turn.stopReason);
+      break;
+    }
+  }
+  expect(kinds).toEqual(["invalid_argument", "end_turn"]);
+});

@@ -186,6 +186,45 @@ describe("a conversation", () => {
   });
 });
 
+describe("a session", () => {
+  it("that a second chat goes on with is left by the first, which says why", async () => {
+    const bench = chatBench(SCRIPT);
+    await bench.serve();
+    const first = await bench.chat();
+    first.enter("hello");
+    await answered(first, "Hello there\\.");
+    const second = await bench.chat(["--continue"]);
+    await first.sees("holdfast: session: another stream has taken it over");
+    expect(await first.ended).toBe(4);
+    second.enter("and now?");
+    await answered(second, "and now\\?[^]*Hello there\\.");
+  });
+
+  it("goes on after a message that the server refuses", async () => {
+    const bench = chatBench(SCRIPT);
+    await bench.serve();
+    const terminal = await bench.chat();
+    terminal.enter("/mode ooda_re_act");
+    terminal.enter("look");
+    await answered(terminal, "ai_mode: must be react[^]*\\(invalid_argument\\)");
+    terminal.enter("/mode react");
+    terminal.enter("hello");
+    await answered(terminal, "Hello there\\.");
+  });
+
+  it("is picked up when its server was shut down and started again", async () => {
+    const bench = chatBench(SCRIPT);
+    const server = await bench.serve();
+    const terminal = await bench.chat();
+    await server.end("SIGTERM");
+    await terminal.sees("the server is gone; reconnecting");
+    await bench.serve();
+    await answered(terminal, "is there again");
+    terminal.enter("hello");
+    await answered(terminal, "Hello there\\.");
+  });
+});
+
 describe("kill -9", () => {
   it("of the server in the middle of an answer: the chat reconnects, and the answer is whole, once", async () => {
     const bench = chatBench(SCRIPT);

@@ -29,8 +29,8 @@ export type AgentEvent =
   | { readonly kind: "tool-request"; readonly request: ToolRequest }
   /** The turn is over. All of its deltas came before. */
   | { readonly kind: "turn-complete"; readonly turn: TurnComplete }
-  /** Something was refused or failed; the stream goes on, except after `unauthenticated`. */
-  | { readonly kind: "error"; readonly error: SessionError }
+  /** Something was refused or failed; the stream goes on, except after `unauthenticated`. `seq` is the cursor that came with it. */
+  | { readonly kind: "error"; readonly error: SessionError; readonly seq: bigint | undefined }
   | { readonly kind: "keepalive"; readonly keepalive: Keepalive }
   | { readonly kind: "pong" }
   /** The context was made smaller. */
@@ -46,12 +46,12 @@ const CURSOR_FIELD = 15_000;
 
 /** The events in one response: what it says, then the cursor that it brings. A kind that this version does not know is passed over. */
 export function agentEventsOf(response: SessionResponse): readonly AgentEvent[] {
-  const said = saidBy(response);
   const seq = cursorOf(response);
+  const said = saidBy(response, seq);
   return [...(said === undefined ? [] : [said]), ...(seq === undefined ? [] : [{ kind: "cursor", seq } as const])];
 }
 
-function saidBy({ response }: SessionResponse): AgentEvent | undefined {
+function saidBy({ response }: SessionResponse, seq: bigint | undefined): AgentEvent | undefined {
   switch (response.case) {
     case "sessionStarted":
       return { kind: "started", started: response.value };
@@ -64,7 +64,7 @@ function saidBy({ response }: SessionResponse): AgentEvent | undefined {
     case "turnComplete":
       return { kind: "turn-complete", turn: response.value };
     case "error":
-      return { kind: "error", error: response.value };
+      return { kind: "error", error: response.value, seq };
     case "keepalive":
       return { kind: "keepalive", keepalive: response.value };
     case "pong":

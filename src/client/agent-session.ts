@@ -43,6 +43,8 @@ export type AgentSessionEvent =
   | { readonly kind: "retracted"; readonly chars: RetractedChars }
   /** A person is asked whether a tool may run: to be answered with `decide`. */
   | { readonly kind: "question"; readonly callId: string }
+  /** The message was refused, and no turn began; the `error` before it says why. */
+  | { readonly kind: "refused"; readonly messageId: string }
   /** The connection was lost, and is made anew; or it is there again, and what was missed comes next. */
   | { readonly kind: "connection"; readonly state: "lost" | "restored" };
 
@@ -103,7 +105,7 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
   }
 
   /**
-   * Begins a turn; the id of its message, which is the given one or a new one. Throws FAILED_PRECONDITION while a turn of this client's runs or
+   * Begins a turn; the id of its message, which is the given one or a new one. What is wrong with the message is told by `error` and `refused`. Throws FAILED_PRECONDITION while a turn of this client's runs or
    * is about to. Where somebody else's turn runs, the message waits until that is over.
    */
   say(message: string | MessageInitShape<typeof UserMessageSchema>): string {
@@ -185,7 +187,8 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
     let isAfterDelta = false;
     let isForNow = false;
     for await (const event of stream) {
-      attempts.progress();
+      // A server that takes no stream for now says so, and is not asked again at once.
+      if (event.kind !== "error" && event.kind !== "cursor") attempts.progress();
       yield* this.#take(event, isAfterDelta);
       isAfterDelta = event.kind === "text" || event.kind === "thinking";
       if (event.kind !== "cursor") isForNow = event.kind === "error" && event.error.retryable;
@@ -197,7 +200,7 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
 
   /** `isAfterDelta`: whether the event before was a delta, with which a cursor came then. */
   *#take(event: AgentEvent, isAfterDelta: boolean): Generator<AgentSessionEvent, void, undefined> {
-    const { isNews, question, reply } = this.#work.take(event);
+    const { isNews, question, refused, reply } = this.#work.take(event);
     if (reply !== undefined) void this.#stream?.send(reply);
     switch (event.kind) {
       case "started":
@@ -225,6 +228,7 @@ export class AgentSession implements AsyncIterable<AgentSessionEvent>, AsyncDisp
     }
     if (isNews) yield event;
     if (question !== undefined) yield { kind: "question", callId: question };
+    if (refused !== undefined) yield { kind: "refused", messageId: refused };
   }
 
   /** Whether the cursor moves. What comes with a delta may be the delta's own record or the one before it, so it does not move for that. */

@@ -27,9 +27,14 @@ export interface Taken {
   readonly isNews: boolean;
   /** The call that the event asks about for the first time. */
   readonly question?: string;
+  /** The message that was refused: no turn began. */
+  readonly refused?: string;
   /** What the server is told at once. */
   readonly reply?: AgentRequest;
 }
+
+/** Errors that answer a request and are never of a turn. */
+const REFUSALS: ReadonlySet<string> = new Set(["invalid_argument", "permission_denied", "no_session", "no_active_turn", "internal"]);
 
 const NEWS: Taken = { isNews: true };
 
@@ -40,6 +45,8 @@ export class AgentWork {
   /** Whether the server said last that something goes on. */
   #isActive = false;
   #cancel: { readonly reason: string; state: "unsent" | "sent" } | undefined;
+  /** The greatest seq that came, whatever it came with. */
+  #seenSeq = 0n;
   readonly #requested = new Set<string>();
   readonly #asked = new Set<string>();
   readonly #results = new Map<string, AgentToolResult>();
@@ -109,15 +116,34 @@ export class AgentWork {
         this.#ended(event.turn.messageId);
         return NEWS;
       case "error":
-        return { isNews: !this.#isHandled(event.error.code) };
+        return this.#failed(event.error.code, event.seq);
+      case "cursor":
+        if (event.seq > this.#seenSeq) this.#seenSeq = event.seq;
+        return NEWS;
       case "started":
       case "keepalive":
       case "pong":
       case "compacted":
       case "presence":
-      case "cursor":
         return NEWS;
     }
+  }
+
+  /** An error of a turn comes after records of it; one that refuses its message does not. The protocol does not say which it is. */
+  #failed(code: string, seq: bigint | undefined): Taken {
+    const sending = this.#sending;
+    if (sending?.state !== "sent" || this.#turn !== undefined) return NEWS;
+    if (code === "turn_in_progress") {
+      // What this client repeated, or somebody else's turn: in both cases the message waits for what runs.
+      sending.state = "held";
+      this.#turn = "";
+      return { isNews: false };
+    }
+    const hasMoved = this.#isActive || (seq !== undefined && seq > this.#seenSeq);
+    if (code === "unknown_tool_call" || code === "model_error" || (hasMoved && !REFUSALS.has(code))) return NEWS;
+    this.#sending = undefined;
+    this.#cancel = undefined;
+    return { isNews: true, refused: sending.message.messageId };
   }
 
   /** Activity is told at once after everything that was missed, and held back to a rate after that: one may come after its turn is over. */
@@ -163,13 +189,5 @@ export class AgentWork {
     this.#isActive = false;
     this.#cancel = undefined;
     for (const kept of [this.#requested, this.#asked, this.#results, this.#decisions]) kept.clear();
-  }
-
-  /** An error that answers what this client repeated is none for its user. */
-  #isHandled(code: string): boolean {
-    if (code !== "turn_in_progress" || this.#sending?.state !== "sent") return false;
-    this.#sending.state = "held";
-    this.#turn ??= "";
-    return true;
   }
 }

@@ -95,6 +95,20 @@ describe("messages", () => {
     expect(core.takeEffects().map(short)).toEqual(["said early", "say early"]);
   });
 
+  it("that are refused begin no turn, and the next one is sent", () => {
+    const { core, out } = bench();
+    core.onLine("one");
+    core.onLine("two");
+    out();
+    core.onEvent({
+      kind: "error",
+      error: create(SessionErrorSchema, { code: "invalid_argument", message: "content: is too long" }),
+      seq: 1n,
+    });
+    core.onEvent({ kind: "refused", messageId: "m" });
+    expect(out()).toEqual(["problem content: is too long (invalid_argument)", "stop-tools", "end-turn", "said two", "say two"]);
+  });
+
   it("may begin with a slash", () => {
     const { core, out } = bench();
     core.onLine("//etc is a folder");
@@ -273,10 +287,10 @@ describe("Ctrl-C", () => {
   it("is forgotten with its turn, and so are results that come after it", () => {
     const { core, out } = asking();
     core.onInterrupt();
-    core.onEvent({ kind: "error", error: create(SessionErrorSchema, { code: "unknown_tool_call" }) });
+    core.onEvent({ kind: "error", error: create(SessionErrorSchema, { code: "unknown_tool_call" }), seq: 1n });
     core.onEvent(complete({ stopReason: "cancelled" }));
     core.onOutcome("c", "write a", { success: false, result: "[it was cancelled]" });
-    expect(out().slice(4)).toEqual(["stop-tools", "end-turn", "note cancelled"]);
+    expect(out().slice(4)).toEqual(["note cancelled", "stop-tools", "end-turn"]);
     expect(core.status.isCancelling).toBe(false);
   });
 });

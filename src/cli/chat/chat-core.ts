@@ -48,6 +48,8 @@ export class ChatCore {
   #isCancelling = false;
   /** Whether a command of the server's runs. */
   #isCommand = false;
+  /** Whether the last thing that was asked for failed. */
+  #hasFailed = false;
   /** Whether the next Ctrl-C leaves. */
   #isWarned = false;
   #activity = "";
@@ -98,6 +100,11 @@ export class ChatCore {
     };
   }
 
+  /** Whether the last message was refused, or its turn failed. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   get hasEffects(): boolean {
     return this.#effects.length > 0;
   }
@@ -144,6 +151,8 @@ export class ChatCore {
       }
       case "error":
         return this.#failed(event.error.code, event.error.message);
+      case "refused":
+        return this.#over();
       case "activity":
         this.#activity = activityText(event.activity.state, event.activity.detail);
         return;
@@ -264,20 +273,31 @@ export class ChatCore {
     this.#printAll(this.#text.end());
     const turn = usageOf(usage);
     this.#usage = { turn, total: addUsage(this.#usage.total, turn), turns: this.#usage.turns + 1 };
+    // What went wrong was said before.
+    if (stopReason === "cancelled") this.note("cancelled");
+    else if (stopReason !== "end_turn" && stopReason !== "error") this.note(`the turn ended: ${stopReason.replaceAll("_", " ")}`);
+    this.#hasFailed = stopReason === "error";
+    this.#over();
+  }
+
+  /** No turn runs any more. */
+  #over(): void {
     this.#do({ kind: "stop-tools" }, { kind: "end-turn" });
     this.#calls.clear();
     this.#isTurn = false;
     this.#activity = "";
-    // What went wrong was said before.
-    if (stopReason === "cancelled") this.note("cancelled");
-    else if (stopReason !== "end_turn" && stopReason !== "error") this.note(`the turn ended: ${stopReason.replaceAll("_", " ")}`);
     this.#isCancelling = false;
     this.#takeNext();
   }
 
   #failed(code: string, message: string): void {
     this.#printAll(this.#text.end());
-    if (code !== "unknown_tool_call" && code !== "no_active_turn") return this.problem(`${message} (${code})`);
+    // It ends the chat, which says so itself.
+    if (code === "taken_over") return;
+    if (code !== "unknown_tool_call" && code !== "no_active_turn") {
+      this.#hasFailed = true;
+      return this.problem(`${message} (${code})`);
+    }
     // What was cancelled here while it ran is answered all the same, and nobody waits for that.
     if (this.#isTurn && !this.#isCancelling) this.note("a result came too late: the agent went on without it");
   }
@@ -297,6 +317,7 @@ export class ChatCore {
 
   #say(text: string): void {
     this.#isTurn = true;
+    this.#hasFailed = false;
     this.#print({ kind: "said", text });
     this.#do({ kind: "say", text });
   }

@@ -48,7 +48,7 @@ const ARM_MS = 300;
 
 /** Why a chat ended. */
 export type ChatEnd =
-  | { readonly kind: "left"; readonly session: string | undefined; readonly isTurn: boolean }
+  | { readonly kind: "left"; readonly session: string | undefined; readonly isTurn: boolean; readonly hasFailed: boolean }
   | { readonly kind: "failed"; readonly error: unknown; readonly session: string | undefined };
 
 export class Chat {
@@ -134,14 +134,16 @@ export class Chat {
   }
 
   async #listen(session: AgentSession): Promise<void> {
+    let why = "session: the server has ended it";
     try {
       for await (const event of session) {
+        if (event.kind === "error") why = event.error.message;
         if (event.kind === "started") this.#started(event.started.sessionId, event.started.model);
         if (event.kind === "text" || event.kind === "thinking") this.#turn = event.delta.messageId;
         this.#core.onEvent(event);
         this.#settle();
       }
-      if (session === this.#session) this.#fail(new HoldfastError("aborted", "session: another client took it over, or it was ended"));
+      if (session === this.#session) this.#fail(new HoldfastError("aborted", why));
     } catch (error) {
       if (session === this.#session) this.#fail(error);
     }
@@ -315,7 +317,8 @@ export class Chat {
   }
 
   #leave(): void {
-    this.#end.resolve({ kind: "left", session: this.#uid, isTurn: this.#core.status.isTurn });
+    const { hasFailed, status } = this.#core;
+    this.#end.resolve({ kind: "left", session: this.#uid, isTurn: status.isTurn, hasFailed });
   }
 
   #fail(error: unknown): void {

@@ -2,6 +2,7 @@
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { plain } from "../plain.ts";
 import type { ChatCore } from "./chat-core.ts";
 import { UNPAINTED } from "./markdown/spans.ts";
 import type { Printed } from "./printed.ts";
@@ -85,7 +86,7 @@ export class PipedSurface implements Surface {
         return;
       case "lines":
         this.#endLine();
-        return this.#output.stdout(printed.lines.map((line) => `${line}\n`).join(""));
+        return this.#output.stdout(printed.lines.map((line) => `${plain(line)}\n`).join(""));
       default:
         this.#endLine();
         return this.#output.stderr(

@@ -41,7 +41,9 @@ export async function runChat(context: CommandContext, server: Server, flags: Ch
   const chat = new Chat({ ...(await optionsOf(context, client, folder, flags)), state, surface, isPiped });
   const end = await chat.run(session);
   if (end.kind === "failed") throw end.error;
-  return left(context, server, end);
+  sayHowToComeBack(context, server, end);
+  // Whoever sends lines learns by the exit code what a person has seen.
+  return isPiped && end.hasFailed ? 1 : 0;
 }
 
 function sessionOf({ session, continue: goesOn }: ChatFlags, state: StateFolder): string | undefined {
@@ -53,7 +55,7 @@ function sessionOf({ session, continue: goesOn }: ChatFlags, state: StateFolder)
 
 function surfaceOf({ screen }: CommandContext, state: StateFolder): { readonly isPiped: boolean; readonly surface: Surface } {
   const { stdin, stdout } = process;
-  if (stdin.isTTY && stdout.isTTY) return { isPiped: false, surface: new TerminalSurface(stdin, stdout, state) };
+  if (stdin.isTTY && stdout.isTTY) return { isPiped: false, surface: new TerminalSurface(stdin, stdout, state, systemClock) };
   const output = { stdout: (text: string) => screen.write(text), stderr: (text: string) => void process.stderr.write(text) };
   return { isPiped: true, surface: new PipedSurface(stdin, output) };
 }
@@ -89,19 +91,17 @@ async function projectContext(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** Says how to come back. */
-function left(
+function sayHowToComeBack(
   { screen, stop }: CommandContext,
   { embedded, serverFlag }: Server,
   end: Extract<ChatEnd, { readonly kind: "left" }>,
-): ExitCode {
+): void {
   stop.leave();
-  if (end.session === undefined) return 0;
+  if (end.session === undefined) return;
   const goesOn = !end.isTurn
     ? ""
     : embedded
       ? "the turn is interrupted, since its server was in this process; "
       : "the turn goes on without you; ";
   screen.note(`${goesOn}come back with: holdfast chat --continue${serverFlag}`);
-  return 0;
 }

@@ -3,6 +3,7 @@
 import { emitKeypressEvents } from "node:readline";
 import type { ReadStream, WriteStream } from "node:tty";
 import { styleText } from "node:util";
+import type { Clock, Timer } from "../../base/index.ts";
 import type { ChatCore } from "./chat-core.ts";
 import type { Paint } from "./markdown/spans.ts";
 import type { Printed } from "./printed.ts";
@@ -15,6 +16,9 @@ import { liveArea, Printer, type Looks } from "./view.ts";
 
 const PASTE_ON = "\u001b[?2004h";
 const PASTE_OFF = "\u001b[?2004l";
+
+/** How often the screen is drawn at most: what streams in fast is drawn together. */
+const DRAW_INTERVAL_MS = 20;
 
 export class TerminalSurface implements Surface {
   readonly #input: ReadStream;
@@ -30,9 +34,15 @@ export class TerminalSurface implements Surface {
   #answering: string | undefined;
   #isOpen = false;
   #isClosed = false;
+  readonly #clock: Clock;
+  /** Lines that wait to be drawn. */
+  #lines: string[] = [];
+  #drawnMs = Number.NEGATIVE_INFINITY;
+  #soon: Timer | undefined;
   #redraw = (): void => undefined;
 
-  constructor(input: ReadStream, output: WriteStream, state: StateFolder) {
+  constructor(input: ReadStream, output: WriteStream, state: StateFolder, clock: Clock) {
+    this.#clock = clock;
     this.#input = input;
     this.#output = output;
     this.#state = state;
@@ -61,7 +71,19 @@ export class TerminalSurface implements Surface {
 
   show(printed: readonly Printed[], core: ChatCore): void {
     const looks = this.#looks();
-    const lines = printed.flatMap((one) => [...this.#printer.lines(one, looks)]);
+    for (const one of printed) this.#lines.push(...this.#printer.lines(one, looks));
+    const waitMs = this.#drawnMs + DRAW_INTERVAL_MS - this.#clock.monotonicMs();
+    if (waitMs <= 0) this.#draw(core);
+    else this.#soon ??= this.#clock.after(waitMs, () => this.#draw(core));
+  }
+
+  #draw(core: ChatCore): void {
+    this.#soon?.cancel();
+    this.#soon = undefined;
+    this.#drawnMs = this.#clock.monotonicMs();
+    const lines = this.#lines;
+    this.#lines = [];
+    const looks = this.#looks();
     const { question, isQuestionArmed, status, unfinished } = core;
     if (question === undefined) this.#answering = undefined;
     else if (this.#answering === undefined && this.#draft.text === "") this.#answering = question.callId;
@@ -85,11 +107,11 @@ export class TerminalSurface implements Surface {
 
   redraw(core: ChatCore): void {
     this.#screen.redraw();
-    this.show([], core);
+    this.#draw(core);
   }
 
   suspend(): void {
-    this.#screen.close();
+    this.#screen.close(this.#rest());
     this.#release();
     process.kill(process.pid, "SIGTSTP");
     // Where nobody can call it back, as without a shell, the system does not stop it.
@@ -101,8 +123,17 @@ export class TerminalSurface implements Surface {
     process.off("SIGCONT", this.#onContinue);
     this.#redraw = () => undefined;
     this.#input.removeAllListeners("keypress");
-    this.#screen.close();
+    this.#screen.close(this.#rest());
     this.#release();
+  }
+
+  /** The lines that wait; they are drawn no more. */
+  #rest(): readonly string[] {
+    this.#soon?.cancel();
+    this.#soon = undefined;
+    const lines = this.#lines;
+    this.#lines = [];
+    return lines;
   }
 
   readonly #onContinue = (): void => {

@@ -89,7 +89,7 @@ function linesOf(printed: Printed, layout: Layout): readonly Line[] {
     case "problem":
       return wrapped([span(plain(printed.text), "red")], columns, { first: [span("✗ ", "red")], rest: [span("  ")] });
     case "lines":
-      return printed.lines.map((line) => [span(`  ${line}`)]);
+      return printed.lines.map((line) => [span(`  ${plain(line)}`)]);
   }
 }
 

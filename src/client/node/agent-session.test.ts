@@ -77,6 +77,7 @@ async function follow(session: AgentSession, onEvent: (event: AgentSessionEvent)
       case "activity":
       case "cursor":
       case "connection":
+      case "refused":
     }
   }
   return seen;

@@ -1,6 +1,6 @@
 /** Files of text, bounded. */
 
-import { open } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { Refusal } from "./local-tool.ts";
 
 /** A file that is larger is neither read nor searched. */
@@ -8,12 +8,12 @@ export const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** The text of a file. Throws a Refusal for what is no file, is too large, or is not text. */
 export async function readText(path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
-  await using file = await open(path, "r");
-  const facts = await file.stat();
+  // Opening a pipe would wait for whoever writes to it.
+  const facts = await stat(path);
   if (facts.isDirectory()) throw new Refusal("it is a folder, not a file");
   if (!facts.isFile()) throw new Refusal("it is neither a file nor a folder");
   if (facts.size > bytesMax) throw new Refusal(`the file has ${facts.size} bytes; at most ${bytesMax} are read`);
-  const bytes = await file.readFile();
+  const bytes = await readFile(path);
   const text = textIn(bytes);
   if (text === undefined) throw new Refusal(`the file is not text (${facts.size} bytes)`);
   return text;

@@ -120,6 +120,9 @@ describe("read", () => {
       "it is a folder, not a file",
     ]);
     expect(results.join()).not.toContain(root);
+    // Opening a pipe would wait until somebody writes to it.
+    execFileSync("mkfifo", [join(root, "pipe")]);
+    expect(await call("read", { path: "pipe" })).toEqual({ success: false, result: "it is neither a file nor a folder" });
     expect(await call("read", { path: 7 })).toEqual({ success: false, result: "path: must be a text" });
   });
 });

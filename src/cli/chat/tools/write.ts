@@ -1,11 +1,11 @@
 /** `write` and `edit`: the text of a file, replaced as a whole. */
 
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { nodeDigest } from "../../../node/index.ts";
 import { diffLines, folded, type ShownLine } from "../../line-diff.ts";
 import { failure, reasonOf, Refusal, textArg, type LocalTool, type PreparedCall } from "./local-tool.ts";
-import { FILE_BYTES_MAX, readText, textIn } from "./text-file.ts";
+import { readText } from "./text-file.ts";
 import type { Place } from "./workspace.ts";
 
 const ASK_TIMEOUT_MS = 3_600_000;
@@ -130,13 +130,12 @@ export function hashOf(text: string): string {
 
 /** The text of a file; undefined where there is none. */
 async function contentOf(place: Place): Promise<string | undefined> {
-  const facts = await stat(place.path).catch(() => undefined);
-  if (facts === undefined) return undefined;
-  if (facts.isDirectory()) throw new Refusal("it is a folder, not a file");
-  if (facts.size > FILE_BYTES_MAX) throw new Refusal(`the file has ${facts.size} bytes; at most ${FILE_BYTES_MAX} are replaced`);
-  const text = textIn(await readFile(place.path));
-  if (text === undefined) throw new Refusal("the file is not text; it is not replaced");
-  return text;
+  try {
+    return await readText(place.path);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** Puts a new file in the place of the old one in one step: whoever reads sees one or the other. */
