@@ -1,6 +1,7 @@
 /** `run`: a command of the shell, in a process group of its own. */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import type { Clock } from "../../../base/index.ts";
 import { plain } from "../../plain.ts";
 import { countArg, reasonOf, Refusal, textArg, type LocalTool, type ToolOutcome, type ToolWorld } from "./local-tool.ts";
 import { OutputKeeper } from "./output-keeper.ts";
@@ -9,6 +10,8 @@ const TIMEOUT_S = 120;
 const TIMEOUT_S_MAX = 1_800;
 /** From the polite signal to the one that cannot be refused. */
 const KILL_AFTER_MS = 2_000;
+/** From a command's end to when its output counts as over, whoever still has its pipes. */
+const PIPES_AFTER_MS = 500;
 const COMMAND_CHARS_MAX = 32_768;
 
 /** Variables that a command does not get: they are this program's own. */
@@ -18,7 +21,7 @@ export const RUN: LocalTool = {
   name: "run",
   description:
     "Runs a command of the shell in the current folder and returns what it writes, standard output and standard error as they come. It has no " +
-    "standard input, and what it leaves running is ended with it. The person at the terminal is asked first.",
+    "standard input, and what it leaves running is ended with it, daemons apart. The person at the terminal is asked first.",
   parameters: {
     type: "object",
     properties: {
@@ -73,14 +76,22 @@ async function outcomeOf(command: string, timeoutMs: number, world: ToolWorld, s
 /** Ends a process and all that it began. */
 class Stopping {
   readonly #child: ChildProcess;
-  readonly #after: (ms: number, task: () => void) => unknown;
+  readonly #after: Clock["after"];
   why: "time" | "cancel" | undefined;
 
-  constructor(child: ChildProcess, after: (ms: number, task: () => void) => unknown) {
+  constructor(child: ChildProcess, after: Clock["after"]) {
     this.#child = child;
     this.#after = after;
-    // What the command left running has its pipes, and nobody to end it.
-    child.once("exit", () => this.#signal("SIGKILL"));
+    child.once("exit", () => {
+      // What the command left running has its pipes, and nobody to end it.
+      this.#signal("SIGKILL");
+      // What has left the group, as a daemon does, may have them as well. It is not waited for.
+      const timer = after(PIPES_AFTER_MS, () => {
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+      });
+      child.once("close", () => timer.cancel());
+    });
   }
 
   stop(why: "time" | "cancel"): void {

@@ -237,6 +237,16 @@ describe("run", () => {
     await expect.poll(() => runs(join(root, "pid"))).toBe(false);
   });
 
+  it("does not wait for the output of what has left its group", async () => {
+    const { root, call } = bench();
+    onTestFinished(() => void process.kill(Number(readFileSync(join(root, "pid"), "utf8"))));
+    const result = await call("run", {
+      command: "setsid sh -c 'echo $$ > pid; echo up; exec sleep 600' & while ! [ -s pid ]; do :; done; echo done",
+    });
+    expect(result).toMatchObject({ success: true, result: expect.stringContaining("done") });
+    expect(runs(join(root, "pid"))).toBe(true);
+  });
+
   it("is given no token of this program's", async () => {
     expect((await bench().call("run", { command: "env" })).result).not.toContain("secret-token");
   });
