@@ -46,6 +46,18 @@ describe("Markdown on a terminal", () => {
     expect(text).toContain("\\u001b[2J");
   });
 
+  it("takes what is nested beyond all measure for a text", () => {
+    for (const mark of [">", "> ", "- ", "1. ", "* > "]) {
+      expect(
+        shown(`${mark.repeat(4_000)}a`, 40)
+          .join(" ")
+          .replaceAll(" ", ""),
+      ).toBe(`${mark.repeat(4_000)}a`.replaceAll(" ", ""));
+    }
+    expect(shown(`${"> ".repeat(16)}a`, 80)).toEqual([`${"│ ".repeat(16)}a`]);
+    expect(shown("-".repeat(100), 10)).toEqual(["──────────"]);
+  });
+
   it("shows what is not finished as it is so far", () => {
     expect(shown("a **bo")).toEqual(["a **bo"]);
     expect(shown("| a | b |\n|---|")).toEqual(["| a | b | |---|"]);

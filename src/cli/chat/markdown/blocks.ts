@@ -12,9 +12,14 @@ export interface Layout extends Marks {
   readonly columns: number;
 }
 
-/** The blocks in a text. */
+/** A line that is deeper in quotes and lists than anybody writes; reading and drawing each level takes a piece of the stack. */
+const TOO_DEEP = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){33}/m;
+
+/** The blocks in a text. One that is nested too deep is a paragraph as it is written. */
 export function blocksOf(source: string): readonly Token[] {
-  return new Lexer({ gfm: true }).lex(source);
+  if (!TOO_DEEP.test(source)) return new Lexer({ gfm: true }).lex(source);
+  const text: Tokens.Text = { type: "text", raw: source, text: source, escaped: false };
+  return [{ type: "paragraph", raw: source, text: source, tokens: [text] }];
 }
 
 /** The lines of a text of Markdown, blocks set off by blank lines. */
