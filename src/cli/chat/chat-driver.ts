@@ -95,7 +95,7 @@ export class Chat {
     } finally {
       this.#options.signal.removeEventListener("abort", onAbort);
       this.#leaving.abort();
-      this.#desk.stop();
+      await this.#desk[Symbol.asyncDispose]();
       await this.#session?.[Symbol.asyncDispose]();
       this.#ledger?.[Symbol.dispose]();
       surface.close(this.#core);
@@ -169,6 +169,15 @@ export class Chat {
     return this.#ledger;
   }
 
+  /** Writes something down. Where the disk does not take it, the chat goes on; what it does not know after a crash it does not run again. */
+  #keep(write: (ledger: Ledger) => void): void {
+    try {
+      write(this.#openLedger());
+    } catch {
+      this.#core.problem("the chat cannot write down on this disk what it does: after a crash it would not know it");
+    }
+  }
+
   /** Does what the core wants done and shows it, until it wants nothing more. */
   #settle(): void {
     do {
@@ -204,14 +213,14 @@ export class Chat {
         return this.#core.onOutcome(effect.callId, summary, outcome);
       }
       case "keep-allowed":
-        return this.#openLedger().allow(this.#turn, effect.callId);
+        return this.#keep((ledger) => ledger.allow(this.#turn, effect.callId));
       case "keep-always":
-        return this.#openLedger().allowAlways(effect.tool);
+        return this.#keep((ledger) => ledger.allowAlways(effect.tool));
       case "stop-tools":
         return this.#desk.stop();
       case "end-turn":
         this.#turn = "";
-        return this.#openLedger().endTurn();
+        return this.#keep((ledger) => ledger.endTurn());
       case "arm":
         this.#options.ports.clock.after(ARM_MS, () => {
           this.#core.onArmed(effect.callId);
@@ -235,7 +244,7 @@ export class Chat {
     const { ports, tools } = this.#options;
     const messageId = Buffer.from(ports.random.bytes(16)).toString("hex");
     // Before it is sent: a chat that is killed now still knows what was written.
-    this.#openLedger().giveMessage(messageId, content);
+    this.#keep((ledger) => ledger.giveMessage(messageId, content));
     this.#turn = messageId;
     this.#turnFromSeq = session.cursor ?? this.#turnFromSeq;
     const { mode } = this.#core;

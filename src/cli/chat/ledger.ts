@@ -91,8 +91,9 @@ export class Ledger implements Disposable {
     this.#calls.clear();
     this.#allowed.clear();
     this.#message = undefined;
-    closeSync(this.#file);
+    const before = this.#file;
     this.#file = this.#rewritten();
+    closeSync(before);
   }
 
   [Symbol.dispose](): void {
@@ -128,9 +129,14 @@ export class Ledger implements Disposable {
   #rewritten(): number {
     const fresh = `${this.#path}.new`;
     const file = openSync(fresh, "w", 0o600);
-    writeDurably(file, [...this.#entries()]);
-    renameSync(fresh, this.#path);
-    return file;
+    try {
+      writeDurably(file, [...this.#entries()]);
+      renameSync(fresh, this.#path);
+      return file;
+    } catch (error) {
+      closeSync(file);
+      throw error;
+    }
   }
 
   *#entries(): Generator<Entry, void, undefined> {

@@ -19,8 +19,7 @@ function bench() {
   const answers: (readonly [string, AgentToolResult])[] = [];
   const world = { workspace: new Workspace(root), clock: systemClock, environment: process.env };
   /** A desk as a chat that was just started has it. */
-  const desk = (): ToolDesk => {
-    const ledger = Ledger.open(path);
+  const desk = (ledger = Ledger.open(path)): ToolDesk => {
     return new ToolDesk(
       world,
       () => ledger,
@@ -83,6 +82,28 @@ describe("the desk", () => {
       ["c", false, expect.stringContaining("leads out of the folder")],
       ["d", false, "no"],
     ]);
+  });
+
+  it("does not run what would change something while it cannot be written down, and says so", async () => {
+    const { root, path, desk, answers } = bench();
+    const ledger = Ledger.open(path);
+    const at = desk(ledger);
+    await at.look(run("touch ran"));
+    ledger[Symbol.dispose]();
+    await at.run("c");
+    expect(existsSync(join(root, "ran"))).toBe(false);
+    expect(answers.map(([, { result }]) => result)).toEqual([expect.stringMatching(/^it was not run/)]);
+  });
+
+  it("has ended what ran once it is disposed of, also what does not heed a polite signal", async () => {
+    const { root, desk } = bench();
+    const at = desk();
+    await at.look(run("trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done"));
+    const running = at.run("c");
+    while (!existsSync(join(root, "pid")) || readFileSync(join(root, "pid"), "utf8") === "") await systemClock.sleep(10);
+    await at[Symbol.asyncDispose]();
+    expect(() => process.kill(Number(readFileSync(join(root, "pid"), "utf8")), 0)).toThrow("ESRCH");
+    await running;
   });
 
   it("ends what runs when its time is over, and when the turn is", async () => {

@@ -34,11 +34,19 @@ interface OpenCall {
   readonly prepared: PreparedCall;
 }
 
-export class ToolDesk {
+/** What a call gets that would change something and of which nothing could be kept. */
+const NOT_KEPT: ToolOutcome = {
+  success: false,
+  result:
+    "it was not run: the client cannot write down on its disk that it begins, and runs nothing that it would not know of after a crash",
+};
+
+export class ToolDesk implements AsyncDisposable {
   readonly #world: ToolWorld;
   readonly #ledger: () => Ledger;
   readonly #answer: (callId: string, result: AgentToolResult) => void;
   readonly #open = new Map<string, OpenCall>();
+  readonly #running = new Set<Promise<ToolOutcome>>();
   #stopping = new AbortController();
 
   constructor(world: ToolWorld, ledger: () => Ledger, answer: (callId: string, result: AgentToolResult) => void) {
@@ -80,10 +88,18 @@ export class ToolDesk {
     const time = new AbortController();
     const timer = timeoutMs === 0 ? undefined : clock.after(timeoutMs, () => time.abort());
     const startMs = clock.monotonicMs();
-    if (isChange) this.#ledger().begin(turn, callId, tool, prepared.mark);
-    const outcome = await prepared.run({ signal: AbortSignal.any([this.#stopping.signal, time.signal]) });
+    if (isChange && !this.#keeps((ledger) => ledger.begin(turn, callId, tool, prepared.mark))) {
+      timer?.cancel();
+      this.#send(callId, NOT_KEPT);
+      return { summary: prepared.summary, outcome: NOT_KEPT };
+    }
+    const running = prepared.run({ signal: AbortSignal.any([this.#stopping.signal, time.signal]) });
+    this.#running.add(running);
+    const outcome = await running;
+    this.#running.delete(running);
     timer?.cancel();
-    if (isChange) this.#ledger().end(turn, callId, outcome);
+    // What cannot be kept is sent all the same: to who asks again after a crash it is of unknown outcome, and is not run again.
+    if (isChange) this.#keeps((ledger) => ledger.end(turn, callId, outcome));
     this.#send(callId, outcome, elapsedMs(clock, startMs));
     return { summary: prepared.summary, outcome };
   }
@@ -104,8 +120,24 @@ export class ToolDesk {
     this.#open.clear();
   }
 
+  /** Ends what runs, and resolves when it has ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Whether the ledger took it: its disk may be full. */
+  #keeps(write: (ledger: Ledger) => void): boolean {
+    try {
+      write(this.#ledger());
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   #answered({ callId, turn, tool }: RequestedCall, summary: string, outcome: ToolOutcome): Look {
-    if (localTool(tool)?.onlyLooks === false) this.#ledger().end(turn, callId, outcome);
+    if (localTool(tool)?.onlyLooks === false) this.#keeps((ledger) => ledger.end(turn, callId, outcome));
     this.#send(callId, outcome);
     return { kind: "answered", summary, outcome };
   }
