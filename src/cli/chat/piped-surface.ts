@@ -13,6 +13,8 @@ import { Printer, type Looks } from "./view.ts";
 const LOOKS: Looks = { layout: { columns: 10_000, keep: true }, paint: UNPAINTED };
 
 export interface PipedOutput {
+  /** Whether standard output is a terminal, which nothing that a model says may control. */
+  readonly isTerminal: boolean;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
 }
@@ -80,7 +82,7 @@ export class PipedSurface implements Surface {
     switch (printed.kind) {
       case "raw":
         this.#isInLine = !printed.text.endsWith("\n");
-        return this.#output.stdout(printed.text);
+        return this.#output.stdout(this.#output.isTerminal ? plain(printed.text) : printed.text);
       case "said":
       case "typed":
         return;

@@ -56,7 +56,11 @@ function sessionOf({ session, continue: goesOn }: ChatFlags, state: StateFolder)
 function surfaceOf({ screen }: CommandContext, state: StateFolder): { readonly isPiped: boolean; readonly surface: Surface } {
   const { stdin, stdout } = process;
   if (stdin.isTTY && stdout.isTTY) return { isPiped: false, surface: new TerminalSurface(stdin, stdout, state, systemClock) };
-  const output = { stdout: (text: string) => screen.write(text), stderr: (text: string) => void process.stderr.write(text) };
+  const output = {
+    isTerminal: stdout.isTTY,
+    stdout: (text: string) => screen.write(text),
+    stderr: (text: string) => void process.stderr.write(text),
+  };
   return { isPiped: true, surface: new PipedSurface(stdin, output) };
 }
 
