@@ -7,6 +7,7 @@
  */
 
 import type { Seq, SessionUid } from "../base/ids.ts";
+import { PartialText } from "./partial-text.ts";
 
 /** A completion that is not on record yet. */
 export interface PartialCompletion {
@@ -22,11 +23,13 @@ export interface PartialPiece {
   readonly kind: "text" | "reasoning";
   /** The part of the message, from 0. */
   readonly partIndex: number;
-  readonly text: string;
+  readonly text: PartialText;
 }
 
 /** A chunk of a completion. */
-export type PartialChunk = PartialPiece;
+export interface PartialChunk extends Omit<PartialPiece, "text"> {
+  readonly text: string;
+}
 
 /** Called when more has come; must not throw and must return quickly. */
 export type PartialListener = () => void;
@@ -68,6 +71,6 @@ export class Partials {
 function withChunk(pieces: readonly PartialPiece[], chunk: PartialChunk): readonly PartialPiece[] {
   const index = pieces.findIndex(({ kind, partIndex }) => kind === chunk.kind && partIndex === chunk.partIndex);
   const known = pieces[index];
-  if (known === undefined) return [...pieces, chunk];
-  return pieces.with(index, { ...known, text: known.text + chunk.text });
+  if (known === undefined) return [...pieces, { ...chunk, text: PartialText.of(chunk.text) }];
+  return pieces.with(index, { ...known, text: known.text.with(chunk.text) });
 }

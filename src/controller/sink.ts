@@ -55,7 +55,7 @@ import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
 import type { LastRequests } from "./last-requests.ts";
-import type { PartialPiece, Partials } from "./partials.ts";
+import type { PartialChunk, Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
@@ -347,7 +347,7 @@ export class TurnSink implements EventSink {
     return { message, usage: chunk.response.usage, output };
   }
 
-  #show(chunk: PartialPiece): void {
+  #show(chunk: PartialChunk): void {
     const { partials, journal, executionId } = this.#context;
     partials.add(journal.session, { executionId, afterSeq: journal.issuedSeq }, chunk);
     if (chunk.kind === "text") this.#publish(chunk.partIndex, chunk.text, false);

@@ -21,23 +21,25 @@ export class ToldCompletion {
 
   /** What is new in a completion that is not whole yet. */
   partial(pieces: readonly PartialPiece[]): FreshText[] {
-    return pieces.flatMap(({ kind, partIndex, text }) => this.#fresh(kind, partIndex, text.slice(0, wholeUnits(text))));
+    return pieces.flatMap(({ kind, partIndex, text }) => this.#fresh(kind, partIndex, (told) => wholeCharacters(text.from(told))));
   }
 
   /** What is new in the whole completion. */
   whole(message: Message): FreshText[] {
     return message.parts.flatMap((part, partIndex) => {
       const shown = shownOf(part);
-      return shown === undefined ? [] : this.#fresh(shown.kind, partIndex, shown.text);
+      return shown === undefined ? [] : this.#fresh(shown.kind, partIndex, (told) => shown.text.slice(told));
     });
   }
 
-  #fresh(kind: PartialPiece["kind"], partIndex: number, text: string): FreshText[] {
+  /** What is new in a part; `from` gives what stands behind so many units of it. */
+  #fresh(kind: PartialPiece["kind"], partIndex: number, from: (told: number) => string): FreshText[] {
     const key = `${kind} ${partIndex}`;
     const told = this.#toldUnits.get(key) ?? 0;
-    if (text.length <= told) return [];
-    this.#toldUnits.set(key, text.length);
-    return [{ kind, text: text.slice(told).toWellFormed() }];
+    const text = from(told);
+    if (text === "") return [];
+    this.#toldUnits.set(key, told + text.length);
+    return [{ kind, text: text.toWellFormed() }];
   }
 }
 
@@ -48,8 +50,8 @@ function shownOf({ part }: Part): FreshText | undefined {
   return { kind: "reasoning", text: part.value.summary.map((each) => (each.part.case === "text" ? each.part.value.text : "")).join("") };
 }
 
-/** The units of a text without the first half of a character at its end. */
-function wholeUnits(text: string): number {
+/** A text without the first half of a character at its end. */
+function wholeCharacters(text: string): string {
   const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff ? text.length - 1 : text.length;
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
 }
