@@ -209,7 +209,8 @@ describe("a task", () => {
   it("is nobody's to make or to read who may not", async () => {
     const authorizer: Authorizer = { authorize: async () => ({ kind: "denied", reason: "no" }) };
     const { tasks, newTask } = setup(async () => undefined, { authorizer });
-    expect(await refusal(newTask())).toBe("permission_denied");
+    for (const request of [{}, { environmentId: "moon" }, { hostId: "moon" }])
+      expect(await refusal(newTask(request))).toBe("permission_denied");
     expect(await refusal(tasks.listTasks(create(ListTasksRequestSchema, {}), context))).toBe("permission_denied");
   });
 });

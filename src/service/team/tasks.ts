@@ -75,6 +75,10 @@ export function createTasksService(options: TasksServiceOptions): TasksService &
 
 async function createTask(host: Host, request: CreateTaskRequest, context: CallContext): Promise<Task> {
   const { controller, limits } = host;
+  const project = nameText(request.project, "project", limits.nameCharsMax);
+  // Errors name what an environment has, which is for those alone who may use it.
+  await authorize(host.authorizer, "session.create", { project }, context);
+  await authorize(host.authorizer, "session.exec", { project }, context);
   const environment = environmentOf(host, request.environmentId);
   const hostTools = host.tools?.list().map(({ definition }) => definition.name) ?? [];
   const place = resolveHost(environment, request.hostId, hostTools);
@@ -88,7 +92,7 @@ async function createTask(host: Host, request: CreateTaskRequest, context: CallC
     deadlineMs: undefined,
   };
   const draft = {
-    project: nameText(request.project, "project", limits.nameCharsMax),
+    project,
     name: nameText(request.name, "name", limits.nameCharsMax),
     harness: place.harness,
     model: resolveModel(environment, request.model),
@@ -101,8 +105,6 @@ async function createTask(host: Host, request: CreateTaskRequest, context: CallC
       ...(place.hostId === "" ? {} : { [HOST_ANNOTATION]: place.hostId }),
     },
   };
-  await authorize(host.authorizer, "session.create", { project: draft.project }, context);
-  await authorize(host.authorizer, "session.exec", { project: draft.project }, context);
   const seed = seedOf(host, draft, context, "harness");
   await controller.plan(seed, invocation);
   context.signal.throwIfAborted();
