@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toHoldfastError, type SessionUid } from "../../base/index.ts";
 import type { ControllerLimits } from "../../controller/index.ts";
@@ -7,6 +7,7 @@ import {
   CreateTaskRequestSchema,
   GetTaskRequestSchema,
   ListTasksRequestSchema,
+  ListTasksResponseSchema,
   Task_State,
   type Task,
 } from "../../gen/holdfast/v1/tasks_pb.ts";
@@ -231,6 +232,27 @@ describe("listing tasks", () => {
       ({ nextPageToken: pageToken } = page);
     } while (pageToken !== "");
     expect(seen.toSorted()).toEqual(["one", "two"]);
+  });
+
+  it("ends a page early where prompts are long, and has each task once", async () => {
+    const { host, tasks, newTask, ended } = setup(async () => undefined);
+    const prompts = Array.from({ length: 9 }, (_, index) => `${index}`.repeat(PROMPT_BYTES_MAX));
+    for (const prompt of prompts) {
+      await ended(await newTask({ prompt }));
+      await host.createSession();
+    }
+    const seen: string[] = [];
+    let pageToken = "";
+    let pages = 0;
+    do {
+      const page = await tasks.listTasks(create(ListTasksRequestSchema, { pageToken }), context);
+      expect(toBinary(ListTasksResponseSchema, page).length).toBeLessThan(1024 * 1024 + PROMPT_BYTES_MAX);
+      seen.push(...page.tasks.map(({ prompt }) => prompt.slice(0, 1)));
+      ({ nextPageToken: pageToken } = page);
+      pages += 1;
+    } while (pageToken !== "");
+    expect(seen.toSorted()).toEqual([..."012345678"]);
+    expect(pages).toBeGreaterThan(2);
   });
 
   it("shows the prompt that a task was created with, whatever its session was told later", async () => {

@@ -6,18 +6,19 @@
  * - Nothing is written before everything in a request was found valid, and nothing is left of a task whose turn could not be begun.
  */
 
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { sessionUidOf } from "../../base/ids.ts";
 import type { Controller, ExecInvocation } from "../../controller/index.ts";
 import {
   ListTasksResponseSchema,
+  TaskSchema,
   type CreateTaskRequest,
   type ListTasksRequest,
   type ListTasksResponse,
   type Task,
 } from "../../gen/holdfast/v1/tasks_pb.ts";
-import type { SessionRow } from "../../journal/index.ts";
+import type { JournalStore, ListCursor, ListPage, SessionRow } from "../../journal/index.ts";
 import {
   textMessage,
   type Action,
@@ -162,11 +163,30 @@ async function listTasks(host: Host, request: ListTasksRequest, context: CallCon
   const limit = pageSizeOf(request.pageSize, limits, "sessions");
   const after = request.pageToken === "" ? undefined : readPageToken(request.pageToken, project, ports.digest);
   await authorize(host.authorizer, "session.list", { project }, context);
-  const page = await journal.list({ project, after, limit, signal: context.signal });
-  const tasks: Task[] = [];
-  for (const row of page.rows) if (isTask(row.seed)) tasks.push(await listedTask(journal, row));
+  const page = await tasksIn(journal, await journal.list({ project, after, limit, signal: context.signal }), limits.pageBytesSoftMax);
   const nextPageToken = page.next === undefined ? "" : pageToken(page.next, project, ports.digest);
-  return create(ListTasksResponseSchema, { tasks, nextPageToken });
+  return create(ListTasksResponseSchema, { tasks: page.tasks, nextPageToken });
+}
+
+/** The tasks of a page of sessions. It ends early where they get large, so that an answer stays within what clients receive; one always fits. */
+async function tasksIn(
+  journal: JournalStore,
+  { rows, next }: ListPage,
+  bytesMax: number,
+): Promise<{ readonly tasks: Task[]; readonly next: ListCursor | undefined }> {
+  const tasks: Task[] = [];
+  let bytes = 0;
+  let last: SessionRow | undefined;
+  for (const row of rows) {
+    const task = isTask(row.seed) ? await listedTask(journal, row) : undefined;
+    bytes += task === undefined ? 0 : toBinary(TaskSchema, task).length;
+    if (bytes > bytesMax && tasks.length > 0 && last !== undefined) {
+      return { tasks, next: { createTimeMs: last.seed.createTimeMs, uid: last.seed.uid } };
+    }
+    if (task !== undefined) tasks.push(task);
+    last = row;
+  }
+  return { tasks, next };
 }
 
 async function taskRow(host: Host, action: Action, id: string, context: CallContext): Promise<SessionRow> {
