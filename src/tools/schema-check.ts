@@ -1,8 +1,14 @@
-/** Checking arguments by a JSON Schema (drafts 07 and 2020-12), and saying what is wrong in words. */
+/**
+ * Checking arguments by a JSON Schema (drafts 07 and 2020-12), and saying what is wrong in words.
+ *
+ * Invariant: schemas and what they are applied to come from anybody. Neither compiling nor checking holds up the thread for longer than a limit,
+ * whatever patterns and references are in them.
+ */
 
-import { Ajv, type ErrorObject } from "ajv";
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { invalidArgument, type HoldfastError } from "../base/index.ts";
+import { HoldfastError, invalidArgument } from "../base/index.ts";
+import { withinTime } from "./within-time.ts";
 
 /** How a check speaks of what it checks. */
 export interface CheckedThing {
@@ -20,21 +26,65 @@ export type SchemaCheck = (value: unknown) => string | undefined;
 /** At most so many faults are named: whoever made the call needs the first ones. */
 const FAULTS_MAX = 3;
 
+/** How long compiling a schema may take. */
+const COMPILE_MS_MAX = 1_000;
+/** How long one check may take. */
+const CHECK_MS_MAX = 100;
+
+const OPTIONS: Options = { strict: false, allErrors: true, validateFormats: false };
+
+/** The drafts, and what a schema of each is checked by. Making that takes longer than anything else here, so it is made once. */
+const DRAFTS = {
+  old: { Validator: Ajv, meta: lazily(() => new Ajv(OPTIONS)) },
+  new: { Validator: Ajv2020, meta: lazily(() => new Ajv2020(OPTIONS)) },
+} as const;
+
 /**
- * A check by `schema`. A keyword that is not known says nothing, as the specification has it, and formats are notes. Throws
- * INVALID_ARGUMENT that names `field` for what is no schema.
+ * A check by `schema`. A keyword that is not known says nothing, as the specification has it, and formats are notes. What takes longer than
+ * 100 ms to check does not fit. Throws INVALID_ARGUMENT that names `field` for what is no schema, or takes longer than a second to compile.
  */
 export function compileSchema(schema: Readonly<Record<string, unknown>>, field: string, thing = ARGUMENTS): SchemaCheck {
-  // Each schema has an instance of its own: two tools may well use one $id.
   const { $schema, ...rest } = schema;
-  const isOld = typeof $schema === "string" && /draft-0[467]/.test($schema);
-  const options = { strict: false, allErrors: true, validateFormats: false } as const;
+  const draft = typeof $schema === "string" && /draft-0[467]/.test($schema) ? "old" : "new";
+  // What is made once is not made in the time of the first schema.
+  DRAFTS[draft].meta();
   try {
-    const validate = (isOld ? new Ajv(options) : new Ajv2020(options)).compile(rest);
-    return (value) => (validate(value) ? undefined : faultsText(validate.errors ?? [], thing));
+    const validate = withinTime(COMPILE_MS_MAX, () => validatorOf(rest, draft));
+    if (validate === undefined) throw invalidArgument(field, `must take less than ${COMPILE_MS_MAX} ms to compile`);
+    return (value) => checked(() => (validate.value(value) ? undefined : faultsText(validate.value.errors ?? [], thing)), thing);
   } catch (error) {
-    throw notASchema(field, error);
+    throw error instanceof HoldfastError ? error : notASchema(field, error);
   }
+}
+
+/** Each schema has an instance of its own: two tools may well use one $id. */
+function validatorOf(schema: Readonly<Record<string, unknown>>, draft: keyof typeof DRAFTS): ValidateFunction {
+  const { Validator, meta } = DRAFTS[draft];
+  if (meta().validateSchema(schema) !== true) throw new Error("it does not fit its draft");
+  const options = { ...OPTIONS, validateSchema: false };
+  try {
+    return new Validator({ ...options, meta: false }).compile(schema);
+  } catch (error) {
+    // Few refer to the schema of schemas.
+    if (error instanceof Ajv.MissingRefError) return new Validator(options).compile(schema);
+    throw error;
+  }
+}
+
+/** What a check comes to; what does not come to an end does not fit. */
+function checked(check: () => string | undefined, { unfit }: CheckedThing): string | undefined {
+  try {
+    const done = withinTime(CHECK_MS_MAX, check);
+    return done === undefined ? `${unfit}: it cannot be applied within ${CHECK_MS_MAX} ms` : done.value;
+  } catch {
+    // A reference that leads in a circle, or a pattern that is too large.
+    return `${unfit}: it cannot be applied`;
+  }
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
 }
 
 function notASchema(field: string, cause: unknown): HoldfastError {
