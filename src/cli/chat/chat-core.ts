@@ -7,10 +7,11 @@
 import type { AgentSessionEvent, PermissionRule, TurnComplete } from "../../client/index.ts";
 import { AnswerText, type Unfinished } from "./answer-text.ts";
 import { CallBoard, type SeenCall } from "./call-board.ts";
-import { addUsage, commandIn, helpLines, messageIn, NO_USAGE, toolLines, usageLines, usageOf, type Command } from "./commands.ts";
+import { commandIn, helpLines, messageIn, toolLines, type Command } from "./commands.ts";
 import type { Effect, Printed } from "./printed.ts";
 import type { Question } from "./questions.ts";
 import type { LocalTool, ToolOutcome } from "./tools/index.ts";
+import { UsageCount } from "./usage-count.ts";
 
 /** What a chat begins with. */
 export interface ChatCoreOptions {
@@ -26,13 +27,15 @@ export interface ChatCoreOptions {
 /** Messages that may wait. */
 export const HELD_MAX = 16;
 const MODES = ["react", "ooda_re_act"];
+const NO_ACTIVITY = { state: "idle", detail: "" };
 
 /** What the status line tells. */
 export interface ChatStatus {
   readonly connection: "new" | "on" | "lost";
   readonly isTurn: boolean;
   readonly isCancelling: boolean;
-  readonly activity: string;
+  /** What the server says that the agent does. */
+  readonly activity: { readonly state: string; readonly detail: string };
   /** What runs here. */
   readonly running: readonly string[];
   readonly held: readonly string[];
@@ -52,11 +55,11 @@ export class ChatCore {
   #hasFailed = false;
   /** Whether the next Ctrl-C leaves. */
   #isWarned = false;
-  #activity = "";
+  #activity: ChatStatus["activity"] = NO_ACTIVITY;
   #held: string[] = [];
   #mode: string | undefined;
   #rules: readonly PermissionRule[] = [];
-  #usage = { turn: NO_USAGE, total: NO_USAGE, turns: 0 };
+  readonly #usage = new UsageCount();
 
   constructor(options: ChatCoreOptions) {
     this.#options = options;
@@ -152,9 +155,9 @@ export class ChatCore {
       case "error":
         return this.#failed(event.error.code, event.error.message);
       case "refused":
-        return this.#over();
+        return this.onNotSent();
       case "activity":
-        this.#activity = activityText(event.activity.state, event.activity.detail);
+        this.#activity = event.activity;
         return;
       case "cursor":
       case "keepalive":
@@ -216,6 +219,11 @@ export class ChatCore {
     if (!this.#isCancelling) this.#calls.prepared(callId, seen, isAllowed);
   }
 
+  /** The message began no turn. */
+  onNotSent(): void {
+    this.#over();
+  }
+
   /** A call is over. */
   onOutcome(callId: string, summary: string, outcome: ToolOutcome): void {
     this.#calls.over(callId, summary, outcome);
@@ -271,8 +279,7 @@ export class ChatCore {
 
   #turnOver({ usage, stopReason }: TurnComplete): void {
     this.#printAll(this.#text.end());
-    const turn = usageOf(usage);
-    this.#usage = { turn, total: addUsage(this.#usage.total, turn), turns: this.#usage.turns + 1 };
+    this.#usage.add(usage);
     // What went wrong was said before.
     if (stopReason === "cancelled") this.note("cancelled");
     else if (stopReason !== "end_turn" && stopReason !== "error") this.note(`the turn ended: ${stopReason.replaceAll("_", " ")}`);
@@ -285,7 +292,7 @@ export class ChatCore {
     this.#do({ kind: "stop-tools" }, { kind: "end-turn" });
     this.#calls.clear();
     this.#isTurn = false;
-    this.#activity = "";
+    this.#activity = NO_ACTIVITY;
     this.#isCancelling = false;
     this.#takeNext();
   }
@@ -335,7 +342,7 @@ export class ChatCore {
       case "tools":
         return this.#print({ kind: "lines", lines: toolLines(this.#options.tools, this.#rules, (tool) => this.#calls.isAlways(tool)) });
       case "usage":
-        return this.#print({ kind: "lines", lines: usageLines(this.#usage.turn, this.#usage.total, this.#usage.turns) });
+        return this.#print({ kind: "lines", lines: this.#usage.lines });
       case "show": {
         const outcome = this.#calls.outcome(command.back);
         return outcome === undefined ? this.note("there is no such result") : this.#print({ kind: "outcome", outcome, isWhole: true });
@@ -370,19 +377,5 @@ export class ChatCore {
 
   #do(...effects: readonly Effect[]): void {
     this.#effects.push(...effects);
-  }
-}
-
-/** What the agent is doing, in words. */
-function activityText(state: string, detail: string): string {
-  switch (state) {
-    case "thinking":
-      return "thinking";
-    case "calling_tool":
-      return detail === "" ? "a tool runs" : `${detail} runs`;
-    case "waiting_approval":
-      return "waiting for an approval";
-    default:
-      return "";
   }
 }

@@ -184,10 +184,19 @@ export class Chat {
       const printed: Printed[] = [];
       for (const effect of this.#core.takeEffects()) {
         if (effect.kind === "print") printed.push(effect.printed);
-        else this.#do(effect);
+        else this.#try(effect);
       }
       this.#show(printed);
     } while (this.#core.hasEffects);
+  }
+
+  #try(effect: Exclude<Effect, { readonly kind: "print" }>): void {
+    try {
+      this.#do(effect);
+    } catch (error) {
+      this.#core.problem(toHoldfastError(error).message);
+      if (effect.kind === "say") this.#core.onNotSent();
+    }
   }
 
   #show(printed: readonly Printed[]): void {

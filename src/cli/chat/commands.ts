@@ -1,6 +1,6 @@
 /** What a person may type beside messages. Pure. */
 
-import type { PermissionRule, TokenUsage } from "../../client/index.ts";
+import type { PermissionRule } from "../../client/index.ts";
 import { columnLines } from "../columns.ts";
 import type { ServerCommand } from "./printed.ts";
 import type { LocalTool } from "./tools/index.ts";
@@ -121,32 +121,4 @@ export function toolLines(
   ]);
   const lines = mine.length === 0 ? ["no tools of this folder (--no-tools)"] : columnLines(["here", ""], mine, (text) => text);
   return theirs.length === 0 ? lines : [...lines, "", ...columnLines(["the server's rules", "", "", ""], theirs, (text) => text)];
-}
-
-/** Tokens that were counted. */
-export interface Usage {
-  readonly input: number;
-  readonly output: number;
-  readonly cached: number;
-}
-
-export const NO_USAGE: Usage = { input: 0, output: 0, cached: 0 };
-
-/** The count of a turn. */
-export function usageOf(usage: TokenUsage | undefined): Usage {
-  return { input: usage?.inputTokens ?? 0, output: usage?.outputTokens ?? 0, cached: usage?.cacheReadTokens ?? 0 };
-}
-
-export function addUsage(a: Usage, b: Usage): Usage {
-  return { input: a.input + b.input, output: a.output + b.output, cached: a.cached + b.cached };
-}
-
-/** What `/usage` prints. */
-export function usageLines(turn: Usage, total: Usage, turns: number): readonly string[] {
-  const row = (name: string, { input, output, cached }: Usage): string[] => [name, String(input), String(output), String(cached)];
-  return columnLines(
-    ["tokens", "in", "out", "from cache"],
-    [row("the last turn", turn), row(`${turns} ${turns === 1 ? "turn" : "turns"} of this chat`, total)],
-    (text) => text,
-  );
 }

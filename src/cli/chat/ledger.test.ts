@@ -1,5 +1,5 @@
-import { appendFileSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { TemporaryFolder } from "../../testing/temporary-folder.ts";
 import { Ledger } from "./ledger.ts";
@@ -48,6 +48,15 @@ describe("the ledger of a chat", () => {
     expect(readFileSync(path, "utf8")).toBe('{"kind":"always","tool":"run"}\n');
     ledger.begin("t2", "b", "run", undefined);
     expect(open().callOf("t2", "b")).toBeDefined();
+  });
+
+  it("says what to do where it cannot be kept", () => {
+    const { path } = bench();
+    mkdirSync(dirname(path), { recursive: true });
+    mkdirSync(path);
+    expect(() => Ledger.open(path)).toThrow(
+      expect.objectContaining({ code: "failed_precondition", message: expect.stringContaining("XDG_STATE_HOME") }),
+    );
   });
 
   it("passes over a line that a crash cut, and goes on behind it", () => {

@@ -9,6 +9,7 @@
 
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
+import { kept } from "./state-folder.ts";
 import type { ChangeMark, ToolOutcome } from "./tools/index.ts";
 
 /** A line of the file. */
@@ -41,10 +42,12 @@ export class Ledger implements Disposable {
     this.#file = this.#rewritten();
   }
 
-  /** Opens the ledger of a session, or begins it. Throws what the file system throws. */
+  /** Opens the ledger of a session, or begins it. Throws FAILED_PRECONDITION where it cannot be kept, as every change does. */
   static open(path: string): Ledger {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    return new Ledger(path, readEntries(path));
+    return kept(() => {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      return new Ledger(path, readEntries(path));
+    });
   }
 
   /** The last message that was given, unless its turn is known to be over. */
@@ -92,7 +95,7 @@ export class Ledger implements Disposable {
     this.#allowed.clear();
     this.#message = undefined;
     const before = this.#file;
-    this.#file = this.#rewritten();
+    this.#file = kept(() => this.#rewritten());
     closeSync(before);
   }
 
@@ -101,8 +104,8 @@ export class Ledger implements Disposable {
   }
 
   #add(entry: Entry): void {
+    kept(() => writeDurably(this.#file, [entry]));
     this.#take(entry);
-    writeDurably(this.#file, [entry]);
   }
 
   #take(entry: Entry): void {

@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { HoldfastError } from "../../base/errors.ts";
 import { nodeDigest } from "../../node/index.ts";
 
 /** The chat that was last run in a folder. */
@@ -35,6 +36,7 @@ export class StateFolder {
     return isLast ? (value as LastChat) : undefined;
   }
 
+  /** Keeps which chat it was. Throws FAILED_PRECONDITION where it cannot. */
   keepLast(last: LastChat): void {
     this.#write("last.json", last);
   }
@@ -45,8 +47,13 @@ export class StateFolder {
     return Array.isArray(value) ? value.filter((line): line is string => typeof line === "string").slice(-HISTORY_MAX) : [];
   }
 
+  /** Keeps what was written, where it can: nobody is stopped because it cannot. */
   keepHistory(lines: readonly string[]): void {
-    this.#write("history.json", lines.slice(-HISTORY_MAX));
+    try {
+      this.#write("history.json", lines.slice(-HISTORY_MAX));
+    } catch {
+      // The next chat does without it.
+    }
   }
 
   #read(name: string): unknown {
@@ -59,9 +66,21 @@ export class StateFolder {
   }
 
   #write(name: string, value: unknown): void {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const path = join(this.#folder, name);
-    writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600, flush: true });
-    renameSync(`${path}.new`, path);
+    kept(() => {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      const path = join(this.#folder, name);
+      writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600, flush: true });
+      renameSync(`${path}.new`, path);
+    });
+  }
+}
+
+/** Does what keeps the chat's state. Throws FAILED_PRECONDITION for whatever the file system says. */
+export function kept<Result>(keep: () => Result): Result {
+  try {
+    return keep();
+  } catch (error) {
+    const message = "XDG_STATE_HOME: the chat cannot keep there what it must know after it was killed; name a folder that can be written";
+    throw new HoldfastError("failed_precondition", message, { cause: error });
   }
 }

@@ -164,5 +164,19 @@ function statusRows({ status, question, isAnswering }: LiveState, columns: numbe
 function turnText({ isCancelling, running, activity }: ChatStatus): string {
   if (isCancelling) return "cancelling";
   if (running.length > 0) return `running: ${running.join(", ")}`;
-  return activity === "" ? "working" : activity;
+  return activityText(activity);
+}
+
+/** What the agent is doing, in words. */
+function activityText({ state, detail }: ChatStatus["activity"]): string {
+  switch (state) {
+    case "thinking":
+      return "thinking";
+    case "calling_tool":
+      return detail === "" ? "a tool runs" : `${detail} runs`;
+    case "waiting_approval":
+      return "waiting for an approval";
+    default:
+      return "working";
+  }
 }
