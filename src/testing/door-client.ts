@@ -86,6 +86,12 @@ export class DoorClient {
     await this.#reading;
   }
 
+  /** The line breaks while the server reads from it, as a socket tells it. Resolves when the stream is over. */
+  async reset(): Promise<void> {
+    this.#requests.fail(new Error("Premature close"));
+    await this.#reading;
+  }
+
   /** The next thing of a kind that was not waited for yet; what comes before it is passed over. Throws where the stream ends first. */
   async next<Case extends Heard>(kind: Case, fits: (value: ValueOf<Case>) => boolean = () => true): Promise<ValueOf<Case>> {
     for (;;) {
@@ -165,6 +171,7 @@ function wordsOf(response: SessionResponse["response"]): string[] {
 class RequestQueue implements AsyncIterable<Incoming<SessionRequest>> {
   readonly #waiting: Incoming<SessionRequest>[] = [];
   #isEnded = false;
+  #failure: Error | undefined;
   #wake: () => void = () => undefined;
 
   push(request: Incoming<SessionRequest>): void {
@@ -177,10 +184,16 @@ class RequestQueue implements AsyncIterable<Incoming<SessionRequest>> {
     this.#wake();
   }
 
+  fail(failure: Error): void {
+    this.#failure = failure;
+    this.end();
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<Incoming<SessionRequest>, void, undefined> {
     for (;;) {
       const next = this.#waiting.shift();
       if (next !== undefined) yield next;
+      else if (this.#failure !== undefined) throw this.#failure;
       else if (this.#isEnded) return;
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }

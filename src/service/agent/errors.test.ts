@@ -251,6 +251,20 @@ describe("what goes wrong in a conversation", () => {
     expect(lines.join()).not.toContain("secret");
   });
 
+  it("is nothing, and no line in the log, for a stream whose client goes when another has taken its session over", async () => {
+    const lines: string[] = [];
+    const log = { log: (_: string, message: string) => void lines.push(message) };
+    await using at = await doorWorld("memory", { log });
+    await using host = at.host();
+    const client = await started(host);
+    const newer = host.client({ session: client.session });
+    await newer.next("sessionStarted");
+    await client.ended();
+    await client.reset();
+    expect(client.all("error")).toMatchObject([{ code: "taken_over" }]);
+    expect(lines).toEqual([]);
+  });
+
   it("is permission_denied for a caller who may not, whatever the request needs", async () => {
     const denied = new Set<string>();
     const authorizer = {

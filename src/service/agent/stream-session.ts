@@ -75,6 +75,8 @@ class SessionStream {
       if (this.#attached === undefined) this.outbox.end();
       else this.#attached.lastWord();
     } catch (error) {
+      // A stream that has ended takes no more requests, and nobody hears what becomes of one: that is no fault.
+      if (this.outbox.isEnded) return this.close();
       this.#say(toHoldfastError(error));
       this.close({ isWhole: true });
     }
