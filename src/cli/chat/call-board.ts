@@ -27,6 +27,10 @@ export interface CallBoardOptions {
   readonly emit: (...effects: readonly Effect[]) => void;
 }
 
+/** What the model is told of a call that was not allowed. */
+const NOT_ALLOWED = "the person at the terminal did not allow this call";
+const NOBODY_TO_ASK = "this call needs a person's permission, and there is nobody who could be asked";
+
 /** Results that can be shown again. */
 const OUTCOMES_KEPT = 20;
 
@@ -210,7 +214,7 @@ export class CallBoard {
 
   #deny({ callId, by }: Question): void {
     if (by === "server") this.#emit({ kind: "decide", callId, approved: false });
-    else this.#emit({ kind: "refuse", callId, result: "the person at the terminal did not allow this call" });
+    else this.#emit({ kind: "refuse", callId, result: this.#options.isPiped ? NOBODY_TO_ASK : NOT_ALLOWED });
   }
 
   #run(callId: string): void {

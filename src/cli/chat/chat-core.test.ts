@@ -256,7 +256,10 @@ describe("tool calls", () => {
     core.onLine("go");
     core.onEvent(request("c", "write"));
     core.onPrepared("c", seen("ask"), false);
-    expect(out().slice(3)).toEqual([expect.stringContaining("--allow write"), expect.stringContaining("refuse c")]);
+    expect(out().slice(3)).toEqual([
+      expect.stringContaining("--allow write"),
+      expect.stringContaining("refuse c this call needs a person's permission"),
+    ]);
     core.onEvent(request("d", "run"));
     core.onPrepared("d", seen("ask"), false);
     expect(out()).toEqual(["prepare d run 0", "run d"]);

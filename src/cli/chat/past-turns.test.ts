@@ -61,6 +61,17 @@ describe("what was said before", () => {
     expect(words(past)).toEqual(["go", 'call camera__shot {"zoom":2}', "outcome dark", "call read x.txt", "outcome inside", "cancelled"]);
   });
 
+  it("says of a call that failed what its client said of it", () => {
+    const content = [{ part: { case: "text" as const, value: { text: "not allowed" } } }];
+    const past = read(
+      start({}),
+      event({ case: "result", value: { id: "a", isError: true, error: "the tool failed", content, output: { truncated: false } } }),
+      event({ case: "result", value: { id: "b", isError: true, error: "the tool failed", output: { truncated: false } } }),
+      end(),
+    );
+    expect(words(past)).toEqual(["call a", "outcome not allowed", "call b", "outcome the tool failed"]);
+  });
+
   it("takes the config of other harnesses as it is", () => {
     expect(read(start("no json"), said("a")).openMessageId).toBe("");
     expect(read(start('{"client":7}'), said("a")).openMessageId).toBe("");

@@ -90,7 +90,9 @@ function addEvent(turn: Turn, { kind, body }: Event): void {
     case "result": {
       const { id, isError, error } = body.value;
       turn.rest.push({ kind: "call", summary: turn.summaries.get(id) ?? id });
-      const outcome: ToolOutcome = { success: !isError, result: isError ? error : resultText(body.value) };
+      // Of a call that failed its client's own words say more than that it failed.
+      const result = isError ? textIn({ parts: body.value.content }) || error : resultText(body.value);
+      const outcome: ToolOutcome = { success: !isError, result };
       turn.rest.push({ kind: "outcome", outcome, isWhole: false });
       return;
     }
@@ -114,12 +116,12 @@ function answerIn(message: Message): readonly Printed[] {
   return [...stream.add(textIn(message)), ...stream.end()].map((block) => ({ kind: "answer", block }));
 }
 
-function textIn({ parts }: Message): string {
+function textIn({ parts }: Pick<Message, "parts">): string {
   return parts.map(({ part }) => (part.case === "text" ? part.value.text : "")).join("");
 }
 
 function resultText({ output, content }: { readonly output?: unknown; readonly content: Message["parts"] }): string {
-  const text = content.map(({ part }) => (part.case === "text" ? part.value.text : "")).join("");
+  const text = textIn({ parts: content });
   return text !== "" || output === undefined ? text : JSON.stringify(output);
 }
 
