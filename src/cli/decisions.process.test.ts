@@ -41,7 +41,7 @@ const write = (ran: string[]): Record<string, FunctionTool> => ({
 describe("holdfast approvals, approve and deny", () => {
   it("show what waits with its arguments, decide it, and let the session go on", async () => {
     const ran: string[] = [];
-    const { client, ask } = await newServer(write(ran));
+    const { client, ask, server } = await newServer(write(ran));
     expect((await ask("approvals")).stdout).toBe("");
     const turn = client.sessions.exec({ inputs: "write it" });
     await turn.finish();
@@ -54,7 +54,10 @@ describe("holdfast approvals, approve and deny", () => {
     expect(ran).toEqual([]);
     expect((await ask("approvals", "--json")).stdout).toBe("");
     const again = { exitCode: 0, stdout: `session ${uid}  approved w1 already  seq 6\n` };
-    expect(await ask("approve", uid)).toMatchObject({ ...again, stderr: `let it go on with: holdfast resume ${uid}\n` });
+    expect(await ask("approve", uid)).toMatchObject({
+      ...again,
+      stderr: `let it go on with: holdfast resume ${uid} --server ${server.url}\n`,
+    });
     expect(await ask("approve", uid, "--call", "w1")).toMatchObject(again);
     expect(await ask("approve", uid, "--call", "w1", "--reason", "go on")).toMatchObject(again);
     expect(JSON.parse((await ask("approve", uid, "--json")).stdout)).toMatchObject({ session: {}, decision: { seq: "6" } });
@@ -66,6 +69,16 @@ describe("holdfast approvals, approve and deny", () => {
     expect((await ask("resume", uid)).stdout).toContain("written");
     expect(ran).toEqual([JSON.stringify("notes.txt")]);
     expect(await ask("approve", uid)).toMatchObject({ ...again, stderr: "" });
+  });
+
+  it("are what a turn that waits names, whether it was begun or resumed", async () => {
+    const { ask, server } = await newServer(write([]));
+    const begun = await ask("exec", "--input", "write it");
+    const uid = /^session (\S+)$/m.exec(begun.stdout)?.[1] ?? "";
+    const advice = `the turn waits for the approval of w1\ndecide with: holdfast approve ${uid} --server ${server.url} (or deny)\n`;
+    expect([begun.exitCode, begun.stderr]).toEqual([7, advice]);
+    const resumed = await ask("resume", uid);
+    expect([resumed.exitCode, resumed.stderr]).toEqual([7, `there was nothing to resume\n${advice}`]);
   });
 
   it("say apart that nothing waits, and that there is no such call", async () => {

@@ -6,8 +6,8 @@ import { systemClock } from "../node/index.ts";
 import type { Connection } from "./connect.ts";
 import type { ExitCode } from "./exit.ts";
 import { itemJson, sessionJson } from "./json.ts";
+import { sayParked } from "./follow-turn.ts";
 import type { CommandContext } from "./perform.ts";
-import { plainLine } from "./plain.ts";
 import { stateOf } from "./session-text.ts";
 import { TurnPrinter } from "./turn-printer.ts";
 
@@ -30,7 +30,7 @@ export async function followResume(context: CommandContext, connection: Connecti
     const { session } = answered;
     if (session.lastSeq === before.lastSeq && !screen.json) screen.hint("there was nothing to resume");
     if (session.pendingApproval === undefined) return end === undefined || end === "COMPLETED" ? 0 : 1;
-    if (!screen.json) screen.hint(`the turn waits for the approval of ${plainLine(session.pendingApproval.toolCallId)}`);
+    sayParked(context, connection, session.pendingApproval.toolCallId, uid);
     return 7;
   } catch (error) {
     if (stop.leaving) sayDetached(context, connection, uid, lastSeq);

@@ -14,7 +14,7 @@ import { TurnPrinter } from "./turn-printer.ts";
 
 /** Runs the turn to its end, or until the person at the terminal has enough. */
 export async function followTurn(context: CommandContext, connection: Connection, turn: ExecTurn, flags: ExecFlags): Promise<ExitCode> {
-  const { screen, stop, signal } = context;
+  const { stop, signal } = context;
   const session = turn.session ?? (await createdSession(context, connection, flags));
   const stream = connection.client.sessions.exec({ ...turn, session }, { signal });
   if (flags.cancelOnInterrupt === true) stop.onInterrupt(() => cancel(context, connection, stream));
@@ -26,8 +26,14 @@ export async function followTurn(context: CommandContext, connection: Connection
   }
   if (stop.interrupted) return 130;
   const { end } = stream;
-  if (end?.kind === "parked" && !screen.json) screen.hint(`the turn waits for the approval of ${plainLine(end.approval.toolCallId)}`);
+  if (end?.kind === "parked") sayParked(context, connection, end.approval.toolCallId, stream.sessionUid ?? "");
   return end === undefined ? 1 : exitOfEnd(end);
+}
+
+/** What a turn waits for, and how that is answered. */
+export function sayParked({ screen }: CommandContext, { serverFlag }: Connection, toolCallId: string, uid: string): void {
+  screen.hint(`the turn waits for the approval of ${plainLine(toolCallId)}`);
+  screen.hint(`decide with: holdfast approve ${uid}${serverFlag} (or deny)`);
 }
 
 /** Flags that only a session can have mean that it is created before the turn. */

@@ -51,7 +51,8 @@ export function decideCommand({ name, approved, summary, description }: Decision
           const words = `${approved ? "approved" : "denied"} ${plainLine(request.ref.toolCallId)}${decided ? " already" : ""}`;
           if (screen.json) screen.value(messageJson(ApproveResponseSchema, answer));
           else screen.line(`session ${uid}  ${words}  seq ${answer.decision?.seq ?? 0n}`);
-          if (answer.session?.execState === ExecState.EXEC_AWAITING) screen.hint(`let it go on with: holdfast resume ${uid}`);
+          if (answer.session?.execState === ExecState.EXEC_AWAITING)
+            screen.hint(`let it go on with: holdfast resume ${uid}${connection.serverFlag}`);
           return 0;
         }),
       ),
