@@ -89,8 +89,18 @@ function linesOf(printed: Printed, layout: Layout): readonly Line[] {
     case "problem":
       return wrapped([span(plain(printed.text), "red")], columns, { first: [span("✗ ", "red")], rest: [span("  ")] });
     case "lines":
-      return printed.lines.map((line) => [span(`  ${plain(line)}`)]);
+      return printed.lines.flatMap((line) => rowLines(plain(line), columns));
   }
+}
+
+/** A row of columns; what is too long for its last column goes on below it. */
+function rowLines(row: string, columns: number): readonly Line[] {
+  const [before = ""] = /^(?:.*\S)? {2,}/.exec(row) ?? [];
+  const margin = before.length > columns / 2 ? 0 : before.length;
+  return wrapped([span(row.slice(margin))], columns, {
+    first: [span(`  ${row.slice(0, margin)}`)],
+    rest: [span(" ".repeat(margin + 2))],
+  });
 }
 
 function blockLines({ kind, text }: MarkdownBlock, layout: Layout): readonly Line[] {
