@@ -327,6 +327,16 @@ describe("kill -9", () => {
 });
 
 describe("without a terminal", () => {
+  it.each([
+    [["--model", "gpt-x"], "holdfast: model: must be one that this server serves; others need their provider's key where it runs\n"],
+    [["--environment", "none"], "holdfast: environment_id: must be an environment of this server, or empty; it has: default\n"],
+  ])("a session that the server does not start is wrong usage, and said once: %j", async (args, stderr) => {
+    const bench = chatBench(SCRIPT);
+    const { url } = await bench.serve();
+    const refused = await command(["chat", "--server", url, ...args], { cwd: bench.folder, env: bench.env, stdin: "hello\n" });
+    expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([2, "", stderr]);
+  });
+
   it("each line is a message, the answers alone go to standard output, and nothing is written that --allow does not name", async () => {
     const bench = chatBench(SCRIPT);
     const { url } = await bench.serve();

@@ -2,7 +2,7 @@
 
 import { HoldfastError, toHoldfastError } from "../../base/errors.ts";
 import type { Ports } from "../../base/index.ts";
-import type { AgentSession, Client } from "../../client/index.ts";
+import type { AgentSession, AgentSessionEvent, Client } from "../../client/index.ts";
 import { isConnectionLost } from "../../client/reconnect.ts";
 import { ChatCore } from "./chat-core.ts";
 import { Ledger } from "./ledger.ts";
@@ -42,6 +42,9 @@ const RECONNECT = { attemptsMax: Number.MAX_SAFE_INTEGER, delayMaxMs: 2_000 };
 const LOOK_BACK = 1_000n;
 /** From one attempt to look a call up to the next, while the server is gone. */
 const LOOK_AGAIN_MS = 500;
+
+/** Codes with which the server refuses a start and that say the same of the command. */
+const START_FAILURES = ["invalid_argument", "unauthenticated", "permission_denied"] as const;
 
 /** How long a question stands there before a key answers it: what was typed before it could be read is no answer. */
 const ARM_MS = 300;
@@ -137,6 +140,7 @@ export class Chat {
     let why = "session: the server has ended it";
     try {
       for await (const event of session) {
+        if (event.kind === "error" && this.#uid === undefined) return this.#fail(startFailure(event.error));
         if (event.kind === "error") why = event.error.message;
         if (event.kind === "started") this.#started(event.started.sessionId, event.started.model);
         if (event.kind === "text" || event.kind === "thinking") this.#turn = event.delta.messageId;
@@ -343,6 +347,12 @@ export class Chat {
     if (this.#signal.aborted) return this.#leave();
     this.#end.resolve({ kind: "failed", error, session: this.#uid });
   }
+}
+
+/** Why a session was not started: what the server says of it, as an error of the command. */
+function startFailure({ code, message, retryable }: Extract<AgentSessionEvent, { readonly kind: "error" }>["error"]): HoldfastError {
+  const known = START_FAILURES.find((one) => one === code);
+  return new HoldfastError(known ?? (retryable ? "unavailable" : "failed_precondition"), message);
 }
 
 /** What a chat begins with on the screen. */

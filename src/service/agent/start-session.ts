@@ -114,7 +114,8 @@ function draftOf({ model = "", maxContextTokens }: StartSession, { environment, 
 function checkModel({ models }: AgentHost, { model, harness }: SessionSeed): void {
   if (model === "" && harness === AGENT_HARNESS)
     throw invalidArgument("model", "must be named: neither the environment nor this server has a default");
-  if (model !== "" && models.providerOf(model) === undefined) throw invalidArgument("model", "must be one that this server serves");
+  if (model !== "" && models.providerOf(model) === undefined)
+    throw invalidArgument("model", "must be one that this server serves; others need their provider's key where it runs");
 }
 
 /** Throws RESOURCE_EXHAUSTED where a turn's config would not fit, now rather than at the first message. */
