@@ -100,7 +100,7 @@ describe("watching a session", () => {
 
 describe("following a session", () => {
   const summary = (item: FollowItem): string =>
-    item.kind === "record" ? `#${item.record.seq}` : item.partial.pieces.map(({ kind, text }) => `${kind}:${text}`).join("|");
+    item.kind === "record" ? `#${item.record.seq}` : item.partial.pieces.map(({ kind, text }) => `${kind}:${text.toString()}`).join("|");
 
   /** A model that thinks, then answers word by word; it waits before each word until it is told to go on. */
   function stepping(): { readonly model: TestModel; readonly step: () => void } {
