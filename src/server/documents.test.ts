@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { GATEWAY_LIMITS } from "../gateway/limits.ts";
-import { SERVICE_LIMITS } from "../service/index.ts";
+import { AGENT_LIMITS, SERVICE_LIMITS } from "../service/index.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 
 const page = (name: string): string => readFileSync(join(import.meta.dirname, "..", "..", "docs", name), "utf8");
@@ -24,6 +24,6 @@ describe("the documents", () => {
 
   it("have every limit of requests and connections", () => {
     const text = page("limits.md");
-    for (const name of [...Object.keys(SERVICE_LIMITS), ...Object.keys(GATEWAY_LIMITS)]) expect(text).toContain(`\`${name}\``);
+    for (const name of [SERVICE_LIMITS, GATEWAY_LIMITS, AGENT_LIMITS].flatMap((limits) => Object.keys(limits))) expect(text).toContain(`\`${name}\``);
   });
 });
