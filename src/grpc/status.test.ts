@@ -1,5 +1,7 @@
-import { Metadata, status as GrpcStatus } from "@grpc/grpc-js";
-import { describe, expect, it } from "vitest";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { Client, credentials, Metadata, status as GrpcStatus } from "@grpc/grpc-js";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { ERROR_CODES, HoldfastError, invalidArgument, type ErrorCode } from "../base/index.ts";
 import { CODE_KEY, errorOfStatus, FIELD_KEY, statusOf } from "./status.ts";
 
@@ -33,6 +35,37 @@ describe("an error on its way through gRPC", () => {
 
   it("can always be sent, lone surrogates or not", () => {
     expect(() => encodeURI(statusOf(new HoldfastError("aborted", "lone \ud800 half")).details)).not.toThrow();
+  });
+});
+
+describe("a connection that a peer ends under a call", () => {
+  /** What a call comes to whose peer does this with it. */
+  async function called(peer: (stream: ServerHttp2Stream) => void): Promise<HoldfastError> {
+    const server = createServer();
+    server.on("stream", (stream) => {
+      stream.on("error", () => undefined);
+      peer(stream);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const client = new Client(`127.0.0.1:${(server.address() as AddressInfo).port}`, credentials.createInsecure());
+    onTestFinished(() => {
+      client.close();
+      server.close();
+    });
+    const bytes = (value: Buffer): Buffer => value;
+    return new Promise((resolve, reject) => {
+      client.makeUnaryRequest("/a.B/C", bytes, bytes, Buffer.of(), (error) =>
+        error === null ? reject(new Error("it was answered")) : resolve(errorOfStatus(error)),
+      );
+    });
+  }
+
+  it.each<[string, (stream: ServerHttp2Stream) => void]>([
+    ["with an error code, as for too many calls that were cancelled", ({ session }) => session?.destroy(new Error("enough"), 2)],
+    ["by resetting the call", (stream) => stream.close(2)],
+    ["by cutting the line", ({ session }) => void session?.socket.destroy()],
+  ])("is UNAVAILABLE: %s", async (_, peer) => {
+    expect(await called(peer)).toMatchObject({ code: "unavailable" });
   });
 });
 

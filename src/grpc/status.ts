@@ -41,7 +41,7 @@ export function errorOfStatus(error: unknown): HoldfastError {
   if (sent !== undefined && isErrorCode(sent)) {
     return new HoldfastError(sent, error.details, { field: firstText(error.metadata, FIELD_KEY), cause: error });
   }
-  const code = codeOfForeignStatus(error.code);
+  const code = isCut(error) ? "unavailable" : codeOfForeignStatus(error.code);
   return new HoldfastError(code, LOCAL_WORDS[code] ?? error.details, { cause: error, details: { grpcStatus: error.code } });
 }
 
@@ -52,6 +52,14 @@ export function isServiceError(error: unknown): error is ServiceError {
 
 function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
+}
+
+/**
+ * Whether the connection was reset under a call. grpc-js calls some of that INTERNAL: a peer or a proxy that closed the connection with an error
+ * code, such as for too many calls that were cancelled.
+ */
+function isCut({ code, details }: ServiceError): boolean {
+  return code === GrpcStatus.INTERNAL && details.startsWith("Received RST_STREAM");
 }
 
 /** The codes outside the closed set, as servers of other makes may send them. */
