@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { doorWorld, environmentWith, pureTool, scriptedModel } from "../../../e2e/support/door.ts";
-import { HoldfastError, sessionUidOf } from "../../base/index.ts";
+import { HoldfastError, newSessionUid, sessionUidOf } from "../../base/index.ts";
 import { HarnessFailure } from "../../spi/index.ts";
 import { createAgentHarness, createHistoryHarness } from "../../harnesses/index.ts";
 import { sayingModel } from "../../testing/agent-world.ts";
 import type { DoorClient, Saying } from "../../testing/door-client.ts";
-import { silent, testHarness, TestModel, textResponse } from "../../testing/host.ts";
+import { emptySeed, silent, testHarness, TestModel, textResponse } from "../../testing/host.ts";
 
 /** The error that a request is answered with. */
 async function refusal(client: DoorClient, request: Saying): Promise<{ code: string; message: string; retryable: boolean }> {
@@ -323,5 +323,14 @@ describe("what goes wrong in a conversation", () => {
     const late = host.client({ session: client.session });
     await late.ended();
     expect(late.all("error")).toMatchObject([{ code: "no_session" }]);
+  });
+
+  it("is agent_error for a message to a session whose harness answers nothing", async () => {
+    await using at = await doorWorld("memory", { harnesses: { agent: createAgentHarness(), history: createHistoryHarness() } });
+    await using host = at.host();
+    const session = newSessionUid(at.ports);
+    await at.journal.create({ ...emptySeed(session, at.ports.clock.nowMs()), harness: "history" });
+    const client = host.client({ session });
+    expect(await refusal(client, say("hi"))).toMatchObject({ code: "agent_error", message: expect.stringMatching(/^harness: /) });
   });
 });

@@ -6,7 +6,7 @@ import { approvalRefOf, ownApprovals, type ExecInvocation } from "../../controll
 import { FeedbackNoteSchema } from "../../gen/holdfast/v1/agent_notes_pb.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { CancelTurn, MessageFeedback, PermissionDecision, RegisterTools, ToolResult, UserMessage } from "../../gen/roz/v1/agent_pb.ts";
-import { invalidArgument } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { SessionRow } from "../../journal/index.ts";
 import { accessSession } from "../access.ts";
 import type { CallContext } from "../contract.ts";
@@ -18,6 +18,7 @@ import { addFeedback } from "./client-notes.ts";
 import { hostToolNames, placeOf, type AgentHost } from "./host.ts";
 import { Refusal } from "./session-error.ts";
 import { changedTools, checkTools, toolSpec, type ClientToolSpec } from "./tool-schemas.ts";
+import { HISTORY_HARNESS } from "./turn-view.ts";
 import { checkMessage, checkSystemContext, inputsOf, modeOf } from "./user-message.ts";
 
 /** Begins a turn with what a user said. Throws what is wrong with the message, by its field. */
@@ -27,6 +28,9 @@ export async function say(host: AgentHost, attached: AttachedSession, message: U
   const mode = modeOf(message.aiMode);
   const row = await idleRow(host, attached, context);
   const { environment, host: where } = placeOf(host, row.seed);
+  if (where.harness === HISTORY_HARNESS) {
+    throw new HoldfastError("failed_precondition", "harness: the session's harness only keeps what it is given, and answers nothing");
+  }
   if (mode === "ooda_re_act" && where.harness === AGENT_HARNESS && where.observation === undefined) {
     throw invalidArgument("ai_mode", "must be react: the session's environment has nothing to observe, which ooda_re_act needs");
   }
