@@ -24,6 +24,7 @@ describe("the documents", () => {
 
   it("have every limit of requests and connections", () => {
     const text = page("limits.md");
-    for (const name of [SERVICE_LIMITS, GATEWAY_LIMITS, AGENT_LIMITS].flatMap((limits) => Object.keys(limits))) expect(text).toContain(`\`${name}\``);
+    for (const name of [SERVICE_LIMITS, GATEWAY_LIMITS, AGENT_LIMITS].flatMap((limits) => Object.keys(limits)))
+      expect(text).toContain(`\`${name}\``);
   });
 });
