@@ -1,6 +1,7 @@
 /** Exit codes: the one table, from which the program exits, `--help` explains and the documentation is made. */
 
 import type { ErrorCode } from "../base/errors.ts";
+import { hanging } from "./columns.ts";
 
 /** What each exit code means. */
 export const EXIT_MEANINGS = {
@@ -43,6 +44,6 @@ export function exitOfError(code: ErrorCode): ExitCode {
 
 /** The table as `--help` shows it. */
 export function exitTable(): string {
-  const lines = Object.entries(EXIT_MEANINGS).map(([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`);
+  const lines = Object.entries(EXIT_MEANINGS).map(([code, meaning]) => hanging(`  ${code.padStart(3)}  `, meaning));
   return ["Exit codes:", ...lines].join("\n");
 }

@@ -30,6 +30,7 @@ import { treeCommand } from "./commands/tree.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
 import { watchCommand } from "./commands/watch.ts";
+import { hanging } from "./columns.ts";
 import { exitTable } from "./exit.ts";
 import { packageVersion } from "./version.ts";
 
@@ -48,17 +49,20 @@ export const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] 
 ];
 
 const AFTER = `
-Where a command finds its server: --server, else HOLDFAST_SERVER, else a Holdfast server that answers on 127.0.0.1:8080, else a server
-embedded in the command over the data folder (the word "embedded" in place of an address asks for that at once). With --json every line of standard output and of standard error is one JSON value.
+Where a command finds its server: --server, else HOLDFAST_SERVER, else a
+Holdfast server that answers on 127.0.0.1:8080, else a server embedded in the
+command over the data folder (the word "embedded" in place of an address asks
+for that at once). With --json every line of standard output and of standard
+error is one JSON value.
 
 Environment:
-${ENVIRONMENT.map(([name, meaning]) => `  ${name.padEnd(25)}${meaning}`).join("\n")}
+${ENVIRONMENT.map(([name, meaning]) => hanging(`  ${name.padEnd(25)}`, meaning)).join("\n")}
 
 ${exitTable()}
 
 Examples:
   holdfast serve                              # the server, on 127.0.0.1:8080
-  holdfast chat                               # a conversation with an agent in this folder
+  holdfast chat                               # talk to an agent in this folder
   holdfast exec --input "hello"               # a turn in a new session
   holdfast exec --session UID --input "more"  # its next turn
   holdfast verify UID                         # nobody changed what was recorded`;
