@@ -57,6 +57,7 @@ describe("buf curl", () => {
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
         "holdfast.v1.Environments",
+        "holdfast.v1.Feedback",
         "holdfast.v1.HarnessHost",
         "holdfast.v1.Journal",
         "holdfast.v1.Tasks",

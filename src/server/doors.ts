@@ -11,6 +11,7 @@ import { nodeSignatures } from "../node/index.ts";
 import {
   ALLOW_ALL,
   createEnvironmentsService,
+  createFeedbackService,
   createHarnessHostService,
   createJournalService,
   createSessionsService,
@@ -80,6 +81,7 @@ function servicesOf(host: DoorHost) {
     turns: createTurnsService(shared),
     environments: createEnvironmentsService({ ...shared, ...host.environments, digest: ports.digest }),
     tasks,
+    feedback: createFeedbackService({ ...shared, notes: host.clientDoor.notes }),
     agent: { ...host.clientDoor.service({ ...shared, models, environments, log }), watchTeam: tasks.watchTeam },
   };
 }

@@ -46,6 +46,7 @@ import type {
 } from "../gen/holdfast/v1/environments_pb.ts";
 import type { ArchiveForm } from "../archive/index.ts";
 import type { ExportRequest, ImportRequest, ImportResponse, SignedHead, SignHeadRequest } from "../gen/holdfast/v1/export_pb.ts";
+import type { ListFeedbackRequest, ListFeedbackResponse } from "../gen/holdfast/v1/feedback_pb.ts";
 import type { HistoryPage, MintTokenRequest, MintTokenResponse, ReadHistoryRequest } from "../gen/holdfast/v1/harness_wire_pb.ts";
 import type { CheckReplayRequest, TurnCheck } from "../gen/holdfast/v1/replay_pb.ts";
 import type { SteerRequest, SteerResponse } from "../gen/holdfast/v1/turns_pb.ts";
@@ -171,6 +172,12 @@ export interface AgentService {
   streamSession(requests: AsyncIterable<Incoming<SessionRequest>>, context: StreamContext): AsyncGenerator<AgentResponse, void, undefined>;
   /** What the workers of a task do, from its beginning until the team has ended. NOT_FOUND for an unknown task, before the first. */
   watchTeam(request: WatchTeamRequest, context: CallContext): AsyncGenerator<TeamEvent, void, undefined>;
+}
+
+/** `holdfast.v1.Feedback`. */
+export interface FeedbackService {
+  /** A page of what clients said of a session's answers, in the order in which it came. */
+  listFeedback(request: ListFeedbackRequest, context: CallContext): Promise<ListFeedbackResponse>;
 }
 
 /** `holdfast.v1.Tasks`. */

@@ -6,6 +6,7 @@ import type { HoldfastError } from "../../base/errors.ts";
 import { Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { ApprovalUpdateSchema, ToolCalls } from "../../gen/holdfast/v1/calls_pb.ts";
 import { Environments } from "../../gen/holdfast/v1/environments_pb.ts";
+import { Feedback } from "../../gen/holdfast/v1/feedback_pb.ts";
 import { HarnessHost } from "../../gen/holdfast/v1/harness_host_pb.ts";
 import { HistoryPageSchema } from "../../gen/holdfast/v1/harness_wire_pb.ts";
 import { Journal } from "../../gen/holdfast/v1/journal_pb.ts";
@@ -14,6 +15,7 @@ import { Turns } from "../../gen/holdfast/v1/turns_pb.ts";
 import { AgentService as Agent } from "../../gen/roz/v1/agent_pb.ts";
 import type {
   AgentService,
+  FeedbackService,
   EnvironmentsService,
   HarnessHostService,
   JournalService,
@@ -37,6 +39,8 @@ export interface GrpcServerOptions extends Omit<GrpcDoorOptions, "lastWord"> {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where none is kept. */
+  readonly feedback?: FeedbackService | undefined;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
   /** Absent where there are none to be read and changed. */
@@ -57,11 +61,20 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     [Journal, journalHandlers(calls, options.journal)],
     [ToolCalls, toolCallsHandlers(calls, options.toolCalls)],
     [Turns, turnsHandlers(calls, options.turns)],
+    ...(options.feedback === undefined ? [] : [feedbackOf(calls, options.feedback)]),
     ...(options.tasks === undefined ? [] : [tasksOf(calls, options.tasks)]),
     ...(options.environments === undefined ? [] : [environmentsOf(calls, options.environments)]),
     ...(options.agent === undefined ? [] : [agentOf(calls, options.agent)]),
     ...(options.harnessHost === undefined ? [] : [harnessHostOf(calls, options.harnessHost)]),
   ]);
+}
+
+function feedbackOf(calls: OpenCalls, feedback: FeedbackService): ServedService {
+  const { method } = Feedback;
+  return [
+    Feedback,
+    { ListFeedback: serveUnary(calls, method.listFeedback, (request, context) => feedback.listFeedback(request, context)) },
+  ];
 }
 
 function tasksOf(calls: OpenCalls, tasks: TasksService): ServedService {

@@ -10,6 +10,7 @@ import { Hono, type Context } from "hono";
 import { HoldfastError } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
 import type {
+  FeedbackService,
   EnvironmentsService,
   JournalService,
   SessionsService,
@@ -36,6 +37,8 @@ export interface RestOptions {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where none is kept. */
+  readonly feedback?: FeedbackService | undefined;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
   /** Absent where there are none to be read and changed. */

@@ -2,6 +2,7 @@
 
 import type { Log } from "../../base/ports.ts";
 import type {
+  FeedbackService,
   EnvironmentsService,
   JournalService,
   SessionsService,
@@ -12,6 +13,7 @@ import type {
 import type { Health } from "../contract.ts";
 import { checkRoute } from "./check-route.ts";
 import { environmentRoutes } from "./environment-routes.ts";
+import { feedbackRoute } from "./feedback-route.ts";
 import { exportRoute } from "./export-route.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { liveRoutes } from "./live-routes.ts";
@@ -30,6 +32,8 @@ export interface RouteDependencies {
   readonly journal: JournalService;
   readonly toolCalls: ToolCallsService;
   readonly turns: TurnsService;
+  /** Absent where none is kept. */
+  readonly feedback?: FeedbackService | undefined;
   /** Absent where there are no tasks. */
   readonly tasks?: TasksService | undefined;
   /** Absent where there are none to be read and changed. */
@@ -51,6 +55,7 @@ export function routesOf(dependencies: RouteDependencies): readonly Route[] {
     watchApprovalsRoute(dependencies),
     steerRoute(dependencies.turns),
     ...liveRoutes(dependencies),
+    ...(dependencies.feedback === undefined ? [] : [feedbackRoute(dependencies.feedback)]),
     ...(dependencies.tasks === undefined ? [] : taskRoutes(dependencies.tasks)),
     checkRoute(dependencies),
     exportRoute(dependencies),
