@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { toHoldfastError, type SessionUid } from "../../base/index.ts";
+import { toHoldfastError } from "../../base/index.ts";
 import { FeedbackNoteSchema } from "../../gen/holdfast/v1/agent_notes_pb.ts";
 import { ListFeedbackRequestSchema } from "../../gen/holdfast/v1/feedback_pb.ts";
 import type { Authorizer } from "../../spi/index.ts";
@@ -56,7 +56,7 @@ describe("the feedback of a session", () => {
     const { list } = await setup();
     expect(await refusal(list(-1n))).toBe("invalid_argument after");
     expect(await refusal(list(0n, -1))).toBe("invalid_argument page_size");
-    expect(await refusal(list(0n, 0, "018f0000-0000-7000-8000-000000000000" as SessionUid))).toBe("not_found session");
+    expect(await refusal(list(0n, 0, "018f0000-0000-7000-8000-000000000000"))).toBe("not_found session");
     const denied = await setup({ authorize: async () => ({ kind: "denied", reason: "no" }) });
     expect(await refusal(denied.list())).toBe("permission_denied");
   });
