@@ -51,13 +51,17 @@ export async function openClientDoor({ config, options, tools, ports }: HostClie
   };
 }
 
-/** The journal as a sweeper has it: what is beside a session goes with the session. */
+/**
+ * The journal as a sweeper has it: what is beside a session goes with the session. It stays as long as children share the session's records: a fork
+ * without notes of its own has those of its nearest ancestor.
+ */
 export function withNotes(journal: JournalStore, notes: NoteStore): Pick<JournalStore, "list" | "reclaim"> {
   return {
     list: (request) => journal.list(request),
     reclaim: async (session, options) => {
-      await notes.remove(session);
-      return journal.reclaim(session, options);
+      const outcome = await journal.reclaim(session, options);
+      if (outcome.kind === "reclaimed") await notes.remove(session);
+      return outcome;
     },
   };
 }
