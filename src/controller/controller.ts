@@ -8,7 +8,7 @@
  */
 
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
-import { executionIdOf, newExecutionId, newUuid, type ExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
+import { executionIdOf, newUuid, type ExecutionId, type Fence, type Seq, type SessionUid } from "../base/ids.ts";
 import type { IdentityRef, TurnToolsRequest } from "../spi/index.ts";
 import type { NewEvent, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
@@ -34,23 +34,23 @@ import { LastRequests } from "./last-requests.ts";
 import { steerable } from "./inbox.ts";
 import { CONTROLLER_LIMITS, type ControllerLimits } from "./limits.ts";
 import { followSession, watchSession, type LiveSources } from "./live.ts";
-import { approvalOpenError, approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
+import { approvalRefOf, isParkedUndecided, ownApprovals } from "./open-approvals.ts";
 import { ToolOffers } from "./offered-tools.ts";
 import { type Appended, appendedOrThrow, closingError, deletedError } from "./outcome.ts";
 import { Partials } from "./partials.ts";
 import { planTurn } from "./plan.ts";
-import { planRecovery, type RecoveryPlan } from "./recover.ts";
+import { planRecovery } from "./recover.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { ReplacedCaptures } from "./replaced-captures.ts";
 import { RunningTurns } from "./running.ts";
 import { settleCall, type Settlement } from "./settle-call.ts";
 import { noTurnError, steerTurn } from "./steer.ts";
-import { Tape } from "./tape.ts";
-import { RACE_ATTEMPTS_MAX, rowOf, type TransitionContext, Transitions } from "./transitions.ts";
-import { Budgets, type Meter } from "./budgets.ts";
-import { computeToRestore, isAsleep } from "./compute.ts";
+import { rowOf, type TransitionContext, Transitions } from "./transitions.ts";
+import { TurnBeginnings } from "./begin.ts";
+import { Budgets } from "./budgets.ts";
+import { isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
-import { startEvents, type TurnContext } from "./turn-start.ts";
+import type { TurnContext } from "./turn-start.ts";
 import { executorOf } from "./turn-tools.ts";
 import { isCold, keptFence, wakeOrRelease } from "./waking.ts";
 import { Turn } from "./turn.ts";
@@ -69,10 +69,9 @@ class HostController implements Controller {
   readonly #idle: IdleSessions;
   readonly #replaced: ReplacedCaptures;
   readonly #context: TransitionContext;
-  readonly #offers: ToolOffers;
-  readonly #budgets: Budgets | undefined;
+  readonly #beginnings: TurnBeginnings;
   /** Starts of turns that are not durable yet. */
-  readonly #starting = new Set<Promise<Turn>>();
+  readonly #starting = new Map<SessionUid, Promise<Turn>>();
   readonly #closing = new AbortController();
 
   constructor(options: ControllerOptions) {
@@ -100,8 +99,8 @@ class HostController implements Controller {
       blobs: options.blobs,
       tokens: options.tokens,
     };
-    this.#offers = new ToolOffers(ports.digest);
-    this.#budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
+    const budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
+    this.#beginnings = new TurnBeginnings({ options, turns: this.#turnContext, offers: new ToolOffers(ports.digest), budgets });
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#replaced = new ReplacedCaptures(journal, log);
     this.#context = { journal, harnesses, running: this.#running, replaced: this.#replaced, hostId, clock: ports.clock };
@@ -123,7 +122,7 @@ class HostController implements Controller {
 
   async begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn> {
     if (plan.continues) return this.#continue(session, plan);
-    return this.#seated(session, () => this.#start(session, plan));
+    return this.#seated(session, () => this.#beginnings.start(session, plan));
   }
 
   async resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
@@ -149,7 +148,9 @@ class HostController implements Controller {
     const { harnesses } = this.#options;
     const toolsOf = (recorded: Omit<TurnToolsRequest, "session">) => executorOf(this.#options, { session, ...recorded });
     const plan = await planRecovery({ journal, harnesses, digest: ports.digest, toolsOf }, row, open);
-    const turn = await this.#seated(session, () => this.#recover(row, { ...plan, invocation: { ...plan.invocation, deadlineMs } }, events));
+    const turn = await this.#seated(session, () =>
+      this.#beginnings.recover(row, { ...plan, invocation: { ...plan.invocation, deadlineMs } }, events),
+    );
     return { row: await rowOf(journal, session), turn };
   }
 
@@ -179,6 +180,8 @@ class HostController implements Controller {
   }
 
   async cancel(request: { session: SessionUid; executionId: string; reason: CancelReason }): Promise<SessionRow> {
+    // A turn that is being started has no record yet that could be cancelled.
+    await this.#starting.get(request.session)?.catch(() => undefined);
     return this.#transitions.cancel(request);
   }
 
@@ -234,7 +237,7 @@ class HostController implements Controller {
     this.#idle.stop();
     if (options.graceMs > 0) await this.#drain(options.graceMs);
     // A turn whose start is on its way to the journal has taken its lease there, or is about to.
-    await Promise.allSettled(this.#starting);
+    await Promise.allSettled(this.#starting.values());
     await Promise.all(this.#running.all().map((turn) => turn.interrupt(closingError())));
     this.#running.stop();
     await this.#replaced.settled();
@@ -262,14 +265,14 @@ class HostController implements Controller {
     this.#running.reserve(session);
     let turn: Turn;
     const starting = start();
-    this.#starting.add(starting);
+    this.#starting.set(session, starting);
     try {
       turn = await starting;
     } catch (error) {
       this.#running.free(session);
       throw error;
     } finally {
-      this.#starting.delete(starting);
+      this.#starting.delete(session);
     }
     this.#running.seat(turn);
     this.#idle.ended(session);
@@ -311,78 +314,6 @@ class HostController implements Controller {
     } finally {
       this.#running.free(session);
     }
-  }
-
-  /** A turn that does not come to be spends nothing. */
-  async #start(session: SessionUid, plan: TurnPlan): Promise<Turn> {
-    const opened: Meter[] = [];
-    try {
-      return await this.#startMetered(session, plan, opened);
-    } catch (error) {
-      for (const meter of opened) meter.close(undefined);
-      throw error;
-    }
-  }
-
-  /**
-   * The one append that makes a turn durable: its lease, its start and its inputs; RESUME before them on a cold session. Refused where a
-   * budget is used up.
-   */
-  async #startMetered(session: SessionUid, plan: TurnPlan, opened: Meter[]): Promise<Turn> {
-    const { journal, hostId, ports } = this.#options;
-    const executionId = newExecutionId(ports);
-    const executor = executorOf(this.#options, { session, config: plan.invocation.config });
-    const offer = this.#offers.offer(session, executor);
-    const events = startEvents({ executionId, clock: ports.clock }, plan, offer?.aside);
-    for (let attempt = 1; ; attempt++) {
-      const row = await rowOf(journal, session);
-      if (ownApprovals(row).length > 0) throw approvalOpenError();
-      if (this.#budgets !== undefined && opened.length === 0) opened.push(await this.#budgets.open(row, { isNew: true }));
-      const [meter] = opened;
-      const resume = isCold(row) ? [resumeEvent(ports.clock, plan.invocation.caller)] : [];
-      const outcome = await journal.append({
-        session,
-        expectedLastSeq: plan.invocation.expectedLastSeq ?? row.projection.lastSeq,
-        writer: { kind: "claim", holder: hostId, leaseMs: this.#limits.leaseMs, keep: keptFence(row, plan.harness) },
-        events: [...resume, ...events],
-      });
-      if (outcome.kind === "fenced" && attempt < RACE_ATTEMPTS_MAX) continue;
-      if (outcome.kind === "conflict" && plan.invocation.expectedLastSeq === undefined && attempt < RACE_ATTEMPTS_MAX) continue;
-      const { fence, projection } = appendedOrThrow(outcome);
-      const startSeq = (projection.lastSeq - events.length + 1) as Seq;
-      const firstSeq = (startSeq - resume.length) as Seq;
-      const position = { session, fence, lastSeq: projection.lastSeq };
-      const compute = computeToRestore(row);
-      offer?.started(startSeq);
-      meter?.spend({ turns: 1 });
-      const tape = Tape.empty();
-      const tools = offer?.tools;
-      return new Turn(this.#turnContext, { ...plan, executionId, compute, startSeq, firstSeq, position, executor, tools, meter, tape });
-    }
-  }
-
-  /** Takes an interrupted turn up again: a lease of its own, nothing written but RESUME on a cold session. */
-  async #recover(row: SessionRow, plan: RecoveryPlan, events: readonly NewEvent[]): Promise<Turn> {
-    const { turn, executionId, invocation, harness, descriptor, executor, tools } = plan;
-    const meter = await this.#budgets?.open(row, { isNew: false });
-    const claimed = this.#claim(row, events, { leaseMs: this.#limits.leaseMs, keep: keptFence(row, harness) });
-    claimed.catch(() => meter?.close(undefined));
-    const outcome = await claimed;
-    return new Turn(this.#turnContext, {
-      executionId,
-      recordedId: turn.executionId === "" ? "" : undefined,
-      seed: row.seed,
-      invocation,
-      harness,
-      descriptor,
-      compute: computeToRestore(row),
-      startSeq: turn.startSeq,
-      executor,
-      tools,
-      position: { session: row.seed.uid, fence: outcome.fence, lastSeq: outcome.projection.lastSeq },
-      meter,
-      tape: new Tape({ effects: turn.effects, atEnd: "live", lastSeq: turn.lastSeq }),
-    });
   }
 
   async #claim(

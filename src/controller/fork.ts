@@ -94,7 +94,11 @@ async function forkedMemory(
   // What was captured is the memory at `atSeq` only if nothing but the SUSPEND came after it.
   if (suspended.projection.lastSeq > at.atSeq + 1) throw movedOn(suspended.projection.lastSeq);
   const shared = await entry.shared(computeToRestore(suspended));
-  if (shared.kind === "missing") throw memoryGoneError(shared.part);
+  if (shared.kind === "missing") {
+    // A turn that ended meanwhile has replaced it.
+    const { lastSeq } = (await rowOf(context.journal, parent.seed.uid)).projection;
+    throw lastSeq === suspended.projection.lastSeq ? memoryGoneError(shared.part) : movedOn(lastSeq);
+  }
   return { compute: shared.kind === "whole" ? shared.child : undefined, lastSeq: suspended.projection.lastSeq };
 }
 

@@ -236,18 +236,26 @@ describe("a session whose harness keeps state in memory", () => {
     expect(runtime.living).toBe(0);
   });
 
-  it("runs no turn with a harness that changed after the turn was planned, and the next one as it is now", async () => {
+  it("runs a turn with the harness as it is now, and its start tells so; an interrupted one goes on with no other", async () => {
     let version = "1";
     const { host: start } = world({ describe: () => describeHarness({ ...COUNTER, version }) });
-    const { host, runtime } = start();
+    const { host, model } = start("one", new TestModel((request) => (request.messages.length > 1 ? hanging() : answering())));
     const session = await host.createSession();
     await turn(host, session);
     version = "2";
-    const { outcome } = await turn(host, session);
-    expect(outcome).toMatchObject({ kind: "interrupted", error: { code: "failed_precondition" } });
-    await host.controller.cancel({ session, executionId: "", reason: "USER" });
     expect((await turn(host, session)).said).toBe("OUTPUT count 2");
-    expect(runtime.calls).toContain("stop");
+    const versions = (await host.records(session)).flatMap(({ event }) =>
+      event?.body.case === "executionStart" ? [event.body.value.harnessVersion] : [],
+    );
+    expect(versions).toEqual(["1", "2"]);
+    const running = await host.begin(session, ["go", "and wait"]);
+    while (model.requests.length < 3) await new Promise((resolve) => setImmediate(resolve));
+    await host.controller.shutdown({ graceMs: 0 });
+    expect((await running.outcome).kind).toBe("interrupted");
+    version = "3";
+    const later = start("two").host;
+    expect(await codeOf(later.controller.resume(session, undefined))).toBe("failed_precondition");
+    expect((await turn(later, session)).said).toBe("OUTPUT count 3");
   });
 
   it("replays with the memory that it had, in a sandbox of its own", async () => {

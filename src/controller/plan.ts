@@ -5,7 +5,7 @@ import type { Clock } from "../base/ports.ts";
 import { encodeMessage, normaliseMessage } from "../canon/index.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import { RECORD_BYTES_MAX, type SessionRow, type SessionSeed } from "../journal/index.ts";
-import { servedNames, type HarnessCatalog, type HarnessEntry, type Message } from "../spi/index.ts";
+import { servedNames, type HarnessCatalog, type HarnessDescriptor, type HarnessEntry, type Message } from "../spi/index.ts";
 import { keepsMemory } from "./compute.ts";
 import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { ControllerLimits } from "./limits.ts";
@@ -30,7 +30,7 @@ export async function planTurn(context: PlanContext, session: SessionRow | Sessi
   const harness = resolveHarness(context.harnesses, seed, invocation, isRow(session));
   const inputs = invocation.inputs.map((message, index) => recordableInput(message, `inputs[${index}]`));
   const descriptor = await harness.describe();
-  if (keepsMemory(descriptor) && harness.name !== seed.harness) throw foreignMemory();
+  refuseForeignMemory(descriptor, harness, seed);
   const continues = isRow(session) && ownApprovals(session).length > 0;
   return { seed, invocation: { ...invocation, inputs }, harness, descriptor, continues };
 }
@@ -89,8 +89,9 @@ function resolveHarness(harnesses: HarnessCatalog, seed: SessionSeed, invocation
 }
 
 /** A session has one memory: its own harness's. */
-function foreignMemory(): HoldfastError {
-  return otherHarness("it keeps state in memory, so it runs only as a session's own; leave it empty");
+export function refuseForeignMemory(descriptor: HarnessDescriptor, harness: HarnessEntry, seed: SessionSeed): void {
+  if (!keepsMemory(descriptor) || harness.name === seed.harness) return;
+  throw otherHarness("it keeps state in memory, so it runs only as a session's own; leave it empty");
 }
 
 function otherHarness(message: string): HoldfastError {

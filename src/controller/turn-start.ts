@@ -70,6 +70,8 @@ export interface TurnStart {
   readonly meter?: Meter | undefined;
   /** What it has recorded already; empty for a new turn. */
   readonly tape: Tape;
+  /** Why its harness cannot be had, where that is known already: the turn is interrupted with it. */
+  readonly unready?: unknown;
 }
 
 /** The events of a turn's start; `offered` is kept beside the first one. */

@@ -126,6 +126,7 @@ export class Turn implements RunningTurn {
     const sink = this.#newSink();
     this.#sink = sink;
     try {
+      if (this.#start.unready !== undefined) throw this.#start.unready;
       const { harness, compute } = await this.#start.harness.attach({
         sessionUid: this.session,
         executionId: this.executionId,

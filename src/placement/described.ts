@@ -18,6 +18,11 @@ export class Described {
     return untilAborted(this.#descriptor ?? this.#asked(), signal);
   }
 
+  /** Keeps what was told meanwhile. */
+  keep(descriptor: HarnessDescriptor): void {
+    this.#descriptor = Promise.resolve(descriptor);
+  }
+
   /** Forgets it: the next call asks again. */
   forget(): void {
     this.#descriptor = undefined;

@@ -63,6 +63,7 @@ export function unservableEntry({ name, spec }: RegisteredHarness, reason: strin
     fenceOf: () => undefined,
     describe: refuse,
     wake: refuse,
+    ready: refuse,
     attach: refuse,
     rehearse: refuse,
     suspend: refuse,

@@ -64,6 +64,8 @@ interface Resident {
   readonly incarnation: Incarnation;
   /** A turn was attached and neither settled nor given up. */
   inTurn: boolean;
+  /** What its harness said of itself as it was made ready for the turn that is attached next. */
+  readied: HarnessDescriptor | undefined;
 }
 
 /** Places a harness on a runtime. Disposing it disposes of the runtime. */
@@ -113,6 +115,25 @@ class Residence implements HarnessEntry, AsyncDisposable {
     });
   }
 
+  ready(options: WakeOptions): Promise<HarnessDescriptor> {
+    const { sessionUid, signal } = options;
+    return this.#turnstile.pass(sessionUid, async () => {
+      const before = this.#residents.get(sessionUid);
+      const resident = await this.#resident(options);
+      try {
+        const harness = await this.#runtime.attach(resident.incarnation, { signal });
+        const descriptor = this.#placed(await harness.describe({ signal }));
+        // An older one goes on as what it is; a new one is what those after it will be.
+        if (resident !== before) this.#described.keep(descriptor);
+        resident.readied = descriptor;
+        return descriptor;
+      } catch (error) {
+        await this.#destroy(sessionUid);
+        throw error;
+      }
+    });
+  }
+
   attach(options: AttachOptions): Promise<AttachedHarness> {
     return this.#turnstile.pass(options.sessionUid, async () => {
       const { signal, descriptor, compute } = options;
@@ -121,7 +142,8 @@ class Residence implements HarnessEntry, AsyncDisposable {
       const { incarnation } = resident;
       try {
         const harness = await this.#runtime.attach(incarnation, { signal });
-        this.#refuseChanged(descriptor, await harness.describe({ signal }));
+        this.#refuseChanged(descriptor, resident.readied ?? (await harness.describe({ signal })));
+        resident.readied = undefined;
         resident.inTurn = this.sandboxed;
         return { harness, compute: this.#toldUnsettled(incarnation, compute) };
       } catch (error) {
@@ -218,7 +240,7 @@ class Residence implements HarnessEntry, AsyncDisposable {
     if (this.#residents.size >= residentsMax) {
       throw new HoldfastError("resource_exhausted", `host: it holds ${residentsMax} sandboxes already; suspend sessions, or retry later`);
     }
-    const resident: Resident = { incarnation: await this.#start(options), inTurn: false };
+    const resident: Resident = { incarnation: await this.#start(options), inTurn: false, readied: undefined };
     if (this.sandboxed) this.#residents.set(sessionUid, resident);
     return resident;
   }

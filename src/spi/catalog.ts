@@ -26,6 +26,11 @@ export interface HarnessEntry {
   fenceOf(session: SessionUid): Fence | undefined;
   /** Brings the session's sandbox back without a turn; resolves with what the row tells. */
   wake(options: WakeOptions): Promise<ComputeRef | undefined>;
+  /**
+   * Makes the session's harness ready for a turn, as `attach` would, and resolves with what it says of itself: where it was replaced since it
+   * was described, that is another version. Whoever plans a turn with it attaches it next.
+   */
+  ready(options: WakeOptions): Promise<HarnessDescriptor>;
   /** The harness for one session's turn: the incarnation that lives here, or one that is started, restored or forked. */
   attach(options: AttachOptions): Promise<AttachedHarness>;
   /**

@@ -1,5 +1,7 @@
 /** Sessions whose harness is a child: a real controller, a real journal, real processes. */
 
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SessionUid } from "../../base/index.ts";
 import type { IdlePolicy } from "../../controller/index.ts";
@@ -114,13 +116,41 @@ describe("a session whose harness is a child process", () => {
     }
   });
 
+  it("begins with the program as it is by then, and its start tells the version; what was interrupted goes on with no other", async () => {
+    await using at = await world({ process: { args: ["agent.mjs"] } });
+    const program = readFileSync(bundle.file, "utf8");
+    const write = (version: string) =>
+      writeFileSync(join(at.folder, "agent.mjs"), program.replaceAll(/\bversion = "1"/g, `version = "${version}"`));
+    const versions = async (session: SessionUid) =>
+      (await at.host.records(session)).flatMap(({ event }) =>
+        event?.body.case === "executionStart" ? [event.body.value.harnessVersion] : [],
+      );
+    write("1");
+    const [one, two, cut] = [await at.host.createSession(), await at.host.createSession(), await at.host.createSession()];
+    await at.turn(one, "count");
+    expect((await at.turn(cut, `exit-once ${at.folder}/left 3`)).outcome.kind).toBe("interrupted");
+    write("2");
+    // Its first child: nobody has asked the new program what it is yet.
+    expect(await at.turn(two, "count")).toMatchObject({ outcome: { kind: "ended", state: "COMPLETED" } });
+    expect(await versions(two)).toEqual(["2"]);
+    // It has a child already, which is what it was.
+    expect((await at.turn(one, "count")).story.at(-2)).toBe("OUTPUT count 2");
+    await at.host.controller.suspend(one, undefined);
+    expect((await at.turn(one, "count")).story.at(-2)).toBe("OUTPUT count 1");
+    expect(await versions(one)).toEqual(["1", "1", "2"]);
+    await expect(at.host.controller.resume(cut, undefined)).rejects.toMatchObject({ code: "failed_precondition" });
+    expect((await at.turn(cut, "count")).outcome).toMatchObject({ kind: "ended", state: "COMPLETED" });
+    expect(await versions(cut)).toEqual(["1", "2"]);
+  });
+
   it("goes warm when it is idle, then cold, and comes back from either", async () => {
     await using at = await world({ idle: { pauseAfterMs: 300, suspendAfterMs: 1_200 } });
     const session = await at.host.createSession();
     await at.turn(session, "count");
     const pid = await at.pidOf(session);
     await until(async () => (await at.stateOf(session)) === ComputeState.COMPUTE_WARM);
-    expect(stateOfProcess(pid)).toBe("T");
+    // It stops when the system next looks at it.
+    await until(() => stateOfProcess(pid) === "T");
     expect((await at.turn(session, "count")).story.at(-2)).toBe("OUTPUT count 2");
     expect(await at.pidOf(session)).toBe(pid);
     await until(async () => (await at.stateOf(session)) === ComputeState.COMPUTE_COLD);

@@ -61,6 +61,7 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     fenceOf: (session) => entry.fenceOf(session),
     wake: (wake) => entry.wake(wake),
     describe: (call) => entry.describe(call),
+    ready: (wake) => entry.ready(wake),
     attach: async (attach) => {
       const attached = await entry.attach(attach);
       return { ...attached, harness: observedHarness(attached.harness, attach.fence, { ...options, actsItself: await runsTools(entry) }) };
