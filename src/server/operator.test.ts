@@ -73,6 +73,7 @@ describe("the operator's port of a server", () => {
       ["chat", HarnessSource.STATIC],
       ["coder", HarnessSource.REGISTERED],
       ["echo", HarnessSource.STATIC],
+      ["history", HarnessSource.STATIC],
     ]);
   });
 
@@ -91,7 +92,7 @@ describe("the operator's port of a server", () => {
     for (const metadata of [new Metadata(), bearer("session")]) {
       await expect(ask(operator, listHarnesses, list, { metadata })).rejects.toMatchObject({ code: "unauthenticated" });
     }
-    expect((await ask(operator, listHarnesses, list, { metadata: bearer("operator") })).harnesses.length).toBe(3);
+    expect((await ask(operator, listHarnesses, list, { metadata: bearer("operator") })).harnesses.length).toBe(4);
     await expect(ask(client, listHarnesses, list, { metadata: bearer("operator") })).rejects.toMatchObject({ code: "unimplemented" });
     await ask(operator, Health.method.check, create(HealthCheckRequestSchema, { service: HarnessRegistry.typeName }));
   });

@@ -97,7 +97,7 @@ describe("a harness in a process of its own", () => {
     await runtime.stop(incarnation);
     expect(await stateOf(runtime, incarnation)).toBe(ComputeState.COMPUTE_TERMINATED);
     expect(stateOfProcess(pid)).toBeUndefined();
-    expect(isAlive(offspring)).toBe(false);
+    await until(() => !isAlive(offspring));
     expect((await errorOf(runtime.attach(incarnation))).code).toBe("unavailable");
     expect(endLine()?.level).toBe("debug");
   });
