@@ -53,7 +53,7 @@ import { IdleSessions } from "./idle.ts";
 import type { TurnContext } from "./turn-start.ts";
 import { executorOf } from "./turn-tools.ts";
 import { isCold, keptFence, wakeOrRelease } from "./waking.ts";
-import { Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */
 export function createController(options: ControllerOptions): Controller {

@@ -9,6 +9,7 @@
  * - Nobody waits for a harness without bounds: after `READY_MAX_MS` the turn begins as it was planned, and can be cancelled.
  */
 
+import { toHoldfastError, type HoldfastError } from "../base/errors.ts";
 import type { Fence, HostId } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import type { JournalStore, SessionRow } from "../journal/index.ts";
@@ -38,7 +39,7 @@ export interface ReadyTurn {
   /** The fence of the lease that was taken for it. */
   readonly claimed: Fence | undefined;
   /** Why the harness cannot be had. */
-  readonly unready?: unknown;
+  readonly unready?: HoldfastError | undefined;
 }
 
 /** Makes a turn's harness ready. A session that cannot be taken is left to the append of the start, which tells why. */
@@ -53,8 +54,8 @@ export async function readyHarness(context: ReadyContext, row: SessionRow, plan:
     const descriptor = (await inTime(context, harness.ready(wake))) ?? plan.descriptor;
     refuseForeignMemory(descriptor, harness, seed);
     return { plan: { ...plan, descriptor }, keep, claimed };
-  } catch (unready) {
-    return { plan, keep, claimed, unready };
+  } catch (error) {
+    return { plan, keep, claimed, unready: toHoldfastError(error) };
   }
 }
 

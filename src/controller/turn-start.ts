@@ -1,5 +1,6 @@
 /** What a turn is made of. */
 
+import type { HoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
@@ -71,7 +72,7 @@ export interface TurnStart {
   /** What it has recorded already; empty for a new turn. */
   readonly tape: Tape;
   /** Why its harness cannot be had, where that is known already: the turn is interrupted with it. */
-  readonly unready?: unknown;
+  readonly unready?: HoldfastError | undefined;
 }
 
 /** The events of a turn's start; `offered` is kept beside the first one. */
