@@ -30,7 +30,7 @@ export const WRITE: LocalTool = {
       const place = await workspace.place(textArg(args, "path"));
       const content = textArg(args, "content");
       const before = await contentOf(place);
-      return change({ place, before, after: content, what: before === undefined ? "new" : "replaced" });
+      return change({ tool: "write", place, before, after: content, what: before === undefined ? "new" : "replaced" });
     } catch (error) {
       return { refused: reasonOf(error) };
     }
@@ -65,7 +65,8 @@ export const EDIT: LocalTool = {
       if (pieces.length === 1) throw new Refusal("old: the file does not have this piece, word for word");
       if (pieces.length > 2 && args["all"] !== true)
         throw new Refusal(`old: the file has it ${pieces.length - 1} times; give more of it, or all`);
-      return change({ place, before, after: pieces.join(fresh), what: pieces.length === 2 ? "1 place" : `${pieces.length - 1} places` });
+      const what = pieces.length === 2 ? "1 place" : `${pieces.length - 1} places`;
+      return change({ tool: "edit", place, before, after: pieces.join(fresh), what });
     } catch (error) {
       return { refused: reasonOf(error) };
     }
@@ -73,18 +74,20 @@ export const EDIT: LocalTool = {
 };
 
 interface Change {
+  /** The tool's name: what is allowed for the session is allowed by it. */
+  readonly tool: string;
   readonly place: Place;
   readonly before: string | undefined;
   readonly after: string;
   readonly what: string;
 }
 
-function change({ place, before, after, what }: Change): PreparedCall {
+function change({ tool, place, before, after, what }: Change): PreparedCall {
   if (after.length > CONTENT_CHARS_MAX) throw new Refusal(`content: must be at most ${CONTENT_CHARS_MAX} characters`);
   const bytes = Buffer.byteLength(after);
   const mark = { path: place.name, before: before === undefined ? undefined : hashOf(before), after: hashOf(after) };
   return {
-    summary: `write ${place.name} (${what}, ${bytes} bytes)`,
+    summary: `${tool} ${place.name} (${what}, ${bytes} bytes)`,
     details: folded(diffLines(linesOf(before ?? ""), linesOf(after)))
       .map(diffText)
       .join("\n"),
