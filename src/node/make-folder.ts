@@ -6,17 +6,19 @@ import { HoldfastError, type ErrorOptions } from "../base/index.ts";
 
 /**
  * Makes what is missing of the path, for its owner alone, one folder at a time: Node's own way to make parents never ends below /proc. What
- * was made is on the disk when it returns. `what` is what errors call it, such as `data folder`. Throws FAILED_PRECONDITION where no folder
+ * was made is on the disk when it returns. True when this call made the folder itself. `what` is what errors call it, such as `data folder`. Throws FAILED_PRECONDITION where no folder
  * can be, RESOURCE_EXHAUSTED where the disk is full, UNAVAILABLE for whatever else the system says.
  */
-export function makeFolder(folder: string, what: string): void {
+export function makeFolder(folder: string, what: string): boolean {
   const missing: string[] = [];
   try {
     for (let at = resolve(folder); !isFolder(at) && dirname(at) !== at; at = dirname(at)) missing.push(at);
+    let isMade = false;
     for (const path of missing.reverse()) {
-      makeOne(path);
+      isMade = makeOne(path);
       syncFolder(dirname(path));
     }
+    return isMade;
   } catch (error) {
     throw folderError(error, what);
   }
@@ -32,12 +34,14 @@ function isFolder(path: string): boolean {
   return found !== undefined;
 }
 
-function makeOne(path: string): void {
+/** True when it made the folder; false when somebody else has made it meanwhile. */
+function makeOne(path: string): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });
+    return true;
   } catch (error) {
-    // Somebody else may have made it meanwhile.
     if (!isFolder(path)) throw error;
+    return false;
   }
 }
 

@@ -5,6 +5,7 @@
  * when the process dies, however it dies, so there is no stale lock to clean up and no process id to compare.
  */
 
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../base/index.ts";
@@ -18,14 +19,24 @@ export interface HeldFolder extends Disposable {
 }
 
 /**
- * Creates the folder where it is missing (readable for its owner only) and takes it. Throws UNAVAILABLE while another process
+ * Creates the folder where it is missing (readable for its owner only, and ignored by Git, since it may be made in somebody's project) and takes
+ * it. Throws UNAVAILABLE while another process
  * has it, FAILED_PRECONDITION where it cannot be used.
  */
 export function holdFolder(folder: string): HeldFolder {
   const path = resolve(folder);
-  makeFolder(path, "data folder");
+  if (makeFolder(path, "data folder")) ignoreInGit(path);
   const lock = takeLock(join(path, "journal.lock"));
   return { journalPath: join(path, "journal.sqlite"), [Symbol.dispose]: () => lock.close() };
+}
+
+/** A folder that was there before is left as it is. */
+function ignoreInGit(path: string): void {
+  try {
+    writeFileSync(join(path, ".gitignore"), "*\n", { flag: "wx", mode: 0o600 });
+  } catch {
+    // No journal depends on it; a disk that takes no file is told of by what does.
+  }
 }
 
 function takeLock(path: string): DatabaseSync {

@@ -78,9 +78,16 @@ describe("paths", () => {
   });
 
   it("of secrets and of version control are asked about every time, by whatever name", async () => {
-    const { root, prepare } = bench({ ".env": "A=1", "keys/server.pem": "k", ".git/config": "c", "a.txt": "t", ".env.example": "A=" });
+    const { root, prepare } = bench({
+      ".env": "A=1",
+      "keys/server.pem": "k",
+      ".git/config": "c",
+      "a.txt": "t",
+      ".env.example": "A=",
+      ".holdfast/j": "j",
+    });
     symlinkSync(".env", join(root, "innocent.txt"));
-    for (const path of [".env", "keys/server.pem", ".git/config", "innocent.txt", "./keys/../.ENV"]) {
+    for (const path of [".env", "keys/server.pem", ".git/config", ".holdfast/j", "innocent.txt", "./keys/../.ENV"]) {
       expect([path, consentOf(await prepare("read", { path }))]).toEqual([path, "ask-always"]);
     }
     expect(consentOf(await prepare("write", { path: ".env", content: "B=2" }))).toBe("ask-always");
@@ -141,6 +148,13 @@ describe("list and search", () => {
     expect((await call("list", {})).result).toBe(".env 9\nb.bin 1\nnode_modules/\nsrc/");
     expect((await call("list", { path: "src", depth: 2 })).result).toBe("src/a.ts 19\nsrc/deep/\nsrc/deep/b.ts 14");
     expect((await call("list", { depth: 6 })).result).not.toContain("c.ts");
+  });
+
+  it("do not show the data folder of a server that runs in the chat, unless it is named", async () => {
+    const { call } = bench({ "a.txt": "answer\n", ".holdfast/journal.sqlite": "answer\n", "sub/.holdfast/j": "answer\n" });
+    expect((await call("list", { depth: 3 })).result).toBe("a.txt 7\nsub/");
+    expect((await call("search", { text: "answer" })).result).toBe("a.txt:1: answer");
+    expect((await call("list", { path: ".holdfast" })).result).toBe(".holdfast/journal.sqlite 7");
   });
 
   it("find lines, and pass secrets, packages and what is no text over", async () => {
