@@ -21,6 +21,7 @@ export type { ForkInvocation } from "./fork.ts";
 export type { IdlePolicy } from "./idle.ts";
 export { eventAt } from "./host-tools.ts";
 export { isGlobOf, isPolicyActor, policyActor, ruleFor, type ApprovalExpiry, type ArgumentTest, type PolicyRule } from "./policy.ts";
+export { PartialText } from "./partial-text.ts";
 export type { PartialCompletion, PartialPiece } from "./partials.ts";
 export { approvalRefOf, ownApprovals, requestedCall } from "./open-approvals.ts";
 export type { Settlement } from "./settle-call.ts";

@@ -8,12 +8,18 @@ const grown = (chunks: readonly string[]): PartialText =>
 describe("a text that grows", () => {
   it("is its chunks joined, from wherever it is taken", () => {
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 1 }), fc.nat({ max: 99 }), (chunks, share) => {
-        const whole = chunks.join("");
-        const units = Math.floor((whole.length * share) / 99);
-        const text = grown(chunks);
-        expect([String(text), text.length, text.from(units)]).toEqual([whole, whole.length, whole.slice(units)]);
-      }),
+      fc.property(
+        fc.array(fc.string({ unit: "binary" }), { minLength: 1 }),
+        fc.nat({ max: 99 }),
+        fc.nat({ max: 9 }),
+        (chunks, share, most) => {
+          const whole = chunks.join("");
+          const units = Math.floor((whole.length * share) / 99);
+          const text = grown(chunks);
+          expect([String(text), text.length, text.from(units)]).toEqual([whole, whole.length, whole.slice(units)]);
+          expect(text.from(units, most)).toBe(whole.slice(units, units + most));
+        },
+      ),
     );
   });
 

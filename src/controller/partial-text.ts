@@ -32,15 +32,14 @@ export class PartialText {
     return new PartialText(chunks, this.#count + 1, this.length + chunk.length);
   }
 
-  /** What stands behind the first `units`. */
-  from(units: number): string {
+  /** What stands behind the first `units`; of that the first `most`. */
+  from(units: number, most: number = Number.POSITIVE_INFINITY): string {
     let first = this.#count;
     let start = this.length;
     while (start > units && first > 0) start -= this.#chunks[--first]?.length ?? 0;
-    return this.#chunks
-      .slice(first, this.#count)
-      .join("")
-      .slice(units - start);
+    let text = "";
+    for (let at = first; at < this.#count && start + text.length < units + most; at++) text += this.#chunks[at] ?? "";
+    return text.slice(units - start, units - start + most);
   }
 
   toString(): string {

@@ -12,7 +12,7 @@ import { create } from "@bufbuild/protobuf";
 import { toHoldfastError, type HoldfastError } from "../../base/errors.ts";
 import type { Seq, SessionUid } from "../../base/ids.ts";
 import type { Timer } from "../../base/ports.ts";
-import { ownApprovals, type RunningTurn } from "../../controller/index.ts";
+import { ownApprovals, type PartialCompletion, type RunningTurn } from "../../controller/index.ts";
 import { KeepaliveSchema, ToolRequestSchema } from "../../gen/roz/v1/agent_pb.ts";
 import type { SessionRow, StoredRecord } from "../../journal/index.ts";
 import type { IdentityRef, PresencePolicy } from "../../spi/index.ts";
@@ -81,7 +81,8 @@ export class AttachedSession implements ChannelPort {
     this.#host = host;
     this.#options = options;
     this.#outbox = outbox;
-    this.#transcript = new Transcript({ after: position.after, messageIdOf: (startSeq) => messageIdAt(notes, startSeq) });
+    const { deltaCharsMax } = host.limits;
+    this.#transcript = new Transcript({ after: position.after, deltaCharsMax, messageIdOf: (startSeq) => messageIdAt(notes, startSeq) });
     this.#headSeq = row.projection.lastSeq;
     this.#readSeq = (position.readFrom - 1) as Seq;
     const paced = (kind: string, last: Said): Paced<Said> => {
@@ -122,7 +123,7 @@ export class AttachedSession implements ChannelPort {
       if (this.#readSeq >= this.#headSeq) this.#caughtUp();
       for await (const item of this.#host.controller.follow({ session: this.session, fromSeq: position.readFrom, signal })) {
         if (this.#isClosed) return;
-        if (item.kind === "partial") this.#outbox.put(this.#transcript.partial(item.partial));
+        if (item.kind === "partial") await this.#partial(item.partial);
         else await this.#record(item.record);
         if (!this.#outbox.hasRoom) await this.#outbox.room();
       }
@@ -179,6 +180,14 @@ export class AttachedSession implements ChannelPort {
     this.#presence.stop();
     this.#early.clear();
     this.#host.channels.detach(this.session, this);
+  }
+
+  /** What a slow reader was not told for long is much: no more of it waits than there is room for. */
+  async #partial(partial: PartialCompletion): Promise<void> {
+    for (let told = this.#transcript.partial(partial); told.length > 0 && !this.#isClosed; told = this.#transcript.partial(partial)) {
+      this.#outbox.put(told);
+      if (!this.#outbox.hasRoom) await this.#outbox.room();
+    }
   }
 
   async #record(record: StoredRecord): Promise<void> {

@@ -34,8 +34,12 @@ export interface AgentLimits {
   readonly reasonCharsMax: number;
   /** Entries of feedback that are kept of one session. */
   readonly feedbackMax: number;
-  /** Responses that may wait for a reader before no further request of its is read. */
+  /** Responses that may wait for a reader before nothing further is read for it, nor of it. */
   readonly responsesWaitingMax: number;
+  /** Characters of text in them; what one record says is taken whole. */
+  readonly charsWaitingMax: number;
+  /** Characters of one TextDelta or ThinkingDelta; what is longer is several. */
+  readonly deltaCharsMax: number;
   /** Streams that this host has at once; a further one is refused with `internal`, to be retried. */
   readonly streamsMax: number;
   /** The time between two keepalives. */
@@ -62,6 +66,9 @@ export const AGENT_LIMITS: AgentLimits = {
   reasonCharsMax: 4_096,
   feedbackMax: 10_000,
   responsesWaitingMax: 64,
+  charsWaitingMax: 64 * 1024,
+  // Any client takes a message of this size, whatever it has been told.
+  deltaCharsMax: 16 * 1024,
   streamsMax: 16_384,
   keepaliveIntervalMs: 15_000,
   updatesMax: 4,

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * - They leave in the order in which they were put in. Of updates of one kind that wait only the newest leaves, in the place of the first.
- * - Whoever makes more than `waitingMax` has to wait for room; what is not waited for (a request of a turn, the last word) is bounded by what
- *   makes it.
+ * - Whoever makes more than `waitingMax` responses, or more text than `charsMax`, has to wait for room; what is not waited for (a request of a
+ *   turn, the last word) is bounded by what makes it.
  */
 
 import { SEQ_NONE, type Seq } from "../../base/ids.ts";
@@ -19,15 +19,19 @@ interface Waiting {
 
 export class Outbox {
   readonly #waitingMax: number;
+  readonly #charsMax: number;
   readonly #waiting: Waiting[] = [];
+  /** Of the text that waits. */
+  #chars = 0;
   readonly #latest = new Map<string, Waiting>();
   #lastSeq = SEQ_NONE;
   #isEnded = false;
   #onMore: (() => void) | undefined;
   #onRoom: (() => void)[] = [];
 
-  constructor(waitingMax: number) {
+  constructor(waitingMax: number, charsMax: number = Number.POSITIVE_INFINITY) {
     this.#waitingMax = waitingMax;
+    this.#charsMax = charsMax;
   }
 
   /** The cursor of the response that was put in last. */
@@ -36,7 +40,7 @@ export class Outbox {
   }
 
   get hasRoom(): boolean {
-    return this.#waiting.length < this.#waitingMax;
+    return this.#waiting.length < this.#waitingMax && this.#chars < this.#charsMax;
   }
 
   /** Puts responses in. */
@@ -75,6 +79,7 @@ export class Outbox {
   /** Nothing more goes in or out. */
   close(): void {
     this.#waiting.length = 0;
+    this.#chars = 0;
     this.#latest.clear();
     this.end();
   }
@@ -96,6 +101,7 @@ export class Outbox {
   #add(waiting: Waiting): void {
     if (this.#isEnded) return;
     this.#waiting.push(waiting);
+    this.#chars += charsOf(waiting);
     this.#lastSeq = waiting.seq;
     this.#onMore?.();
     this.#onMore = undefined;
@@ -103,6 +109,7 @@ export class Outbox {
 
   #take(): Told | undefined {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      this.#chars -= charsOf(next);
       for (const [kind, latest] of this.#latest) if (latest === next) this.#latest.delete(kind);
       if (this.hasRoom) this.#wakeRoom();
       if (next.leaves?.() !== false) return next;
@@ -121,4 +128,9 @@ export class Outbox {
     this.#onRoom = [];
     for (const resolve of waiters) resolve();
   }
+}
+
+/** The characters of a text; everything else that is said is short. */
+function charsOf({ said }: Waiting): number {
+  return said?.case === "textDelta" || said?.case === "thinkingDelta" ? said.value.content.length : 0;
 }

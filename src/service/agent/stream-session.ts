@@ -59,7 +59,7 @@ class SessionStream {
   constructor(host: AgentHost, context: StreamContext) {
     this.#host = host;
     this.#context = context;
-    this.outbox = new Outbox(host.limits.responsesWaitingMax);
+    this.outbox = new Outbox(host.limits.responsesWaitingMax, host.limits.charsWaitingMax);
   }
 
   /** Reads and answers requests until there are no more, or the stream has ended. Never rejects. */

@@ -19,9 +19,13 @@ export interface FreshText {
 export class ToldCompletion {
   readonly #toldUnits = new Map<string, number>();
 
-  /** What is new in a completion that is not whole yet. */
-  partial(pieces: readonly PartialPiece[]): FreshText[] {
-    return pieces.flatMap(({ kind, partIndex, text }) => this.#fresh(kind, partIndex, (told) => wholeCharacters(text.from(told))));
+  /** What is new in a completion that is not whole yet; of that the first, and at most `charsMax` characters. None when all was told. */
+  partial(pieces: readonly PartialPiece[], charsMax: number): FreshText[] {
+    for (const { kind, partIndex, text } of pieces) {
+      const fresh = this.#fresh(kind, partIndex, (told) => wholeCharacters(text.from(told, charsMax)));
+      if (fresh.length > 0) return fresh;
+    }
+    return [];
   }
 
   /** What is new in the whole completion. */

@@ -16,6 +16,7 @@ import { EventKind, messageText, type Event, type HarnessEnd, type Message } fro
 import { codeOfGrpcStatus } from "../../base/errors.ts";
 import { agentError, modelError, sessionError, type Said } from "./session-error.ts";
 import { stopReasonOf, type StopReason } from "./stop-reason.ts";
+import { slicesOf } from "./text-slices.ts";
 import type { FreshText } from "./told-completion.ts";
 import { uint32 } from "./turn-usage.ts";
 import { TurnView } from "./turn-view.ts";
@@ -38,6 +39,8 @@ export interface Told {
 export interface TranscriptOptions {
   /** The cursor to begin with. */
   readonly after: Seq;
+  /** Characters of one delta. */
+  readonly deltaCharsMax: number;
   /** The message that a turn answers whose config cannot say it. */
   readonly messageIdOf?: ((startSeq: Seq) => string | undefined) | undefined;
 }
@@ -75,11 +78,11 @@ export class Transcript {
     if (seq > this.#seq) this.#seq = seq;
   }
 
-  /** Takes a completion as far as it has come. */
+  /** Takes a completion as far as it has come, a delta at a time: none when all of it was told. */
   partial({ executionId, pieces }: PartialCompletion): Told[] {
     const turn = this.#turn;
     if (turn === undefined || turn.isHidden || turn.summarising !== undefined || turn.executionId !== executionId) return [];
-    return this.#deltas(turn, turn.told.partial(pieces)).map((said) => ({ said, seq: this.#seq }));
+    return this.#deltas(turn, turn.told.partial(pieces, this.#options.deltaCharsMax)).map((said) => ({ said, seq: this.#seq }));
   }
 
   /**
@@ -177,13 +180,13 @@ export class Transcript {
   }
 
   #deltas({ messageId }: TurnView, fresh: readonly FreshText[]): Said[] {
-    return fresh
-      .filter(({ text }) => text !== "")
-      .map(({ kind, text: content }) =>
+    return fresh.flatMap(({ kind, text }) =>
+      Array.from(slicesOf(text, this.#options.deltaCharsMax), (content) =>
         kind === "text"
           ? { case: "textDelta", value: create(TextDeltaSchema, { messageId, content }) }
           : { case: "thinkingDelta", value: create(ThinkingDeltaSchema, { messageId, content }) },
-      );
+      ),
+    );
   }
 }
 
