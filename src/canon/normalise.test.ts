@@ -1,8 +1,10 @@
 import { create, equals, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import fc from "fast-check";
+import { isDeepStrictEqual } from "node:util";
 import { createContext, runInContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { HoldfastError } from "../base/errors.ts";
+import type { Fence, Seq } from "../base/ids.ts";
 import {
   EventSchema,
   MessageSchema,
@@ -15,7 +17,9 @@ import { referenceEvent } from "../testing/canonical-reference.ts";
 import { event, message, toolCall, toolResult } from "../testing/events.ts";
 import {
   canonicalEvent,
+  decodeLogRecord,
   encodeEvent,
+  encodeLogRecord,
   normaliseEvent,
   normaliseMessage,
   normaliseToolCall,
@@ -41,6 +45,21 @@ function refusedField(attempt: () => unknown): string | undefined {
 }
 
 describe("an event that is recorded", () => {
+  it("is what is read back of its record, to the order of its keys", () => {
+    const inOrder = (value: Event): string =>
+      JSON.stringify(value, (_, inner: unknown) => (typeof inner === "bigint" ? `${inner}` : inner));
+    fc.assert(
+      fc.property(event({ scope: "recordable" }), (any) => {
+        const recorded = normaliseEvent(any);
+        const fields = { seq: 7 as Seq, prevHash: "", contentHash: "a".repeat(64), fence: 1 as Fence };
+        const read = decodeLogRecord(encodeLogRecord({ ...fields, event: recorded })).event!;
+        expect(isDeepStrictEqual(read, recorded)).toBe(true);
+        expect(inOrder(read)).toBe(inOrder(recorded));
+      }),
+      { seed: 17, numRuns: 4_000 },
+    );
+  });
+
   it("is encoded and hashed like any other, and normalising it again changes nothing", () => {
     fc.assert(
       fc.property(event({ scope: "recordable" }), (any) => {

@@ -109,24 +109,25 @@ export class TurnBeginnings {
       opened.fence = ready.claimed ?? opened.fence;
       const resume = isCold(row) ? [resumeEvent(ports.clock, caller)] : [];
       const events = startEvents({ executionId, clock: ports.clock }, plan, offer?.aside);
+      const all = [...resume, ...events];
       const outcome = await journal.append({
         session,
         expectedLastSeq: expectedLastSeq ?? row.projection.lastSeq,
         writer: { kind: "claim", holder: hostId, leaseMs: turns.limits.leaseMs, keep: ready.keep },
-        events: [...resume, ...events],
+        events: all,
       });
       if (outcome.kind === "fenced" && attempt < RACE_ATTEMPTS_MAX) continue;
       if (outcome.kind === "conflict" && expectedLastSeq === undefined && attempt < RACE_ATTEMPTS_MAX) continue;
-      const { fence, projection } = appendedOrThrow(outcome);
+      const { fence, projection, records } = appendedOrThrow(outcome);
+      const head = { seq: row.projection.lastSeq, hash: row.projection.headHash };
       const startSeq = (projection.lastSeq - events.length + 1) as Seq;
       const firstSeq = (startSeq - resume.length) as Seq;
       const position = { session, fence, lastSeq: projection.lastSeq };
       const compute = computeToRestore(row);
       offer?.started(startSeq);
       opened.meter?.spend({ turns: 1 });
-      const tape = Tape.empty();
-      const [meter, tools] = [opened.meter, offer?.tools];
-      return new Turn(turns, { ...plan, executionId, compute, startSeq, firstSeq, position, executor, tools, meter, tape, unready });
+      const made = { position, head, started: { records, events: all }, tape: Tape.empty(), tools: offer?.tools, meter: opened.meter };
+      return new Turn(turns, { ...plan, ...made, executionId, compute, startSeq, firstSeq, executor, unready });
     }
   }
 }

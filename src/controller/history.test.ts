@@ -1,11 +1,13 @@
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { EventSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
-import { messageText } from "../spi/index.ts";
-import type { JournalStore, ReadRequest } from "../journal/index.ts";
+import { isDeeplyFrozen, SILENT_LOG, type Seq, type SessionUid } from "../base/index.ts";
+import { decodeLogRecord } from "../canon/index.ts";
+import { messageText, textMessage, type Event } from "../spi/index.ts";
+import type { JournalStore, ReadRequest, StoredRecord } from "../journal/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { seededPorts, testHarness, TestHost } from "../testing/index.ts";
+import { seededPorts, testHarness, TestHost, TestTools, toolCall } from "../testing/index.ts";
 import { MessageOrigins } from "./request-sketch.ts";
 import { HistoryCache, JournalHistory } from "./history.ts";
 
@@ -147,6 +149,78 @@ describe("a session's history", () => {
         if (body.case === "message") expect(() => body.value.parts.pop()).toThrow(TypeError);
       }
     }
+  });
+
+  it("is not read again from a turn to the next one: what a turn recorded is what would be read of it", async () => {
+    const ports = seededPorts();
+    const journal = createMemoryStore({ clock: ports.clock, digest: ports.digest, log: SILENT_LOG });
+    const seen: Event[][] = [];
+    const harness = testHarness(async (start, sink) => {
+      const events: Event[] = [];
+      for await (const page of start.history.read()) events.push(...page.events);
+      seen.push(events);
+      const { message, usage } = await sink.model({ model: "test", messages: [...start.inputs, textMessage("system", "x".repeat(300))] });
+      await sink.usage(usage);
+      const args = JSON.parse('{"n":0.1,"__proto__":[null]}') as JsonObject;
+      const result = await sink.toolCall({ ...toolCall("look", "c1", { idempotencyKey: start.executionId }), args });
+      await sink.output(`${messageText(message)} ${result.content.length}`);
+    });
+    const tools = new TestTools({ look: async () => ({ output: { a: [1, { b: "é" }], c: -0 }, error: "" }) });
+    const host = new TestHost({ journal, ports, harnesses: { test: harness }, tools });
+    const session = await host.createSession();
+    const reads: ReadRequest[] = [];
+    const read = journal.read.bind(journal);
+    journal.read = (request) => {
+      reads.push(request);
+      return read(request);
+    };
+    for (let turn = 0; turn < 4; turn++) await (await host.begin(session, [`${turn}`])).outcome;
+    expect(reads).toEqual([]);
+    const lastSeq = (await journal.get(session))!.projection.lastSeq;
+    const stored: Event[] = [];
+    const anew = new JournalHistory(session, lastSeq, { journal, cache: new HistoryCache({ bytesMax: 0 }), origins });
+    for await (const page of anew.read()) stored.push(...page.events);
+    expect(seen.map((events) => events.length)).toEqual([0, 9, 18, 27]);
+    for (const events of seen) {
+      expect(isDeepStrictEqual(events, stored.slice(0, events.length))).toBe(true);
+      expect(events.every((event) => isDeeplyFrozen(event))).toBe(true);
+    }
+  });
+
+  it("is compared with the journal where another host has written meanwhile", async () => {
+    const { journal, session } = await journalOf(3);
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    await seqsOf(new JournalHistory(session, 12 as Seq, { journal, cache, origins }));
+    const head = { seq: 12 as Seq, hash: "another" };
+    const history = new JournalHistory(session, 12 as Seq, { journal, cache, origins, head });
+    const reads: ReadRequest[] = [];
+    const read = journal.read.bind(journal);
+    journal.read = (request) => {
+      reads.push(request);
+      return read(request);
+    };
+    expect(await seqsOf(history)).toEqual(span(1, 12));
+    expect(reads).toHaveLength(1);
+    const known = new JournalHistory(session, 12 as Seq, { journal, cache, origins, head: cache.endOf(session) });
+    expect(await seqsOf(known, { fromSeq: 12 as Seq })).toEqual([12]);
+    expect(reads).toHaveLength(1);
+  });
+
+  it("keeps nothing of a turn that has not read it, and nothing behind a gap", async () => {
+    const { journal, session } = await journalOf(2);
+    const records: StoredRecord[] = [];
+    for await (const page of journal.read({ session })) records.push(...page);
+    const events = records.map(({ bytes }) => ({ event: decodeLogRecord(bytes).event! }));
+    const committed = (from: number) => ({ records: records.slice(from), events: events.slice(from) });
+    const cache = new HistoryCache({ bytesMax: 1 << 20 });
+    new JournalHistory(session, 4 as Seq, { journal, cache, origins }).follow(committed(4));
+    expect(cache.endOf(session)).toBeUndefined();
+    const history = new JournalHistory(session, 4 as Seq, { journal, cache, origins });
+    await seqsOf(history);
+    history.follow(committed(5));
+    expect(cache.endOf(session)?.seq).toBe(4);
+    history.follow(committed(4));
+    expect(cache.endOf(session)).toEqual({ seq: 8, hash: records.at(-1)!.contentHash });
   });
 
   it("never keeps a prefix with a gap", async () => {

@@ -11,7 +11,7 @@ import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
 import { deeplyFrozen } from "../base/frozen.ts";
 import { decodeLogRecord } from "../canon/index.ts";
-import type { Head, JournalStore, StoredRecord } from "../journal/index.ts";
+import type { Head, JournalStore, NewEvent, StoredRecord } from "../journal/index.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
 import type { Event, History, HistoryPage } from "../spi/index.ts";
 
@@ -82,12 +82,22 @@ export class HistoryCache {
   }
 }
 
+/** Records that were committed, and the events that they were made of. */
+export interface CommittedEvents {
+  readonly records: readonly StoredRecord[];
+  readonly events: readonly NewEvent[];
+}
+
 /** What a history is read from. */
 export interface HistoryOptions {
   readonly journal: JournalStore;
   readonly cache: HistoryCache;
   /** Told which record each message came from. */
   readonly origins: MessageOrigins;
+  /** The last record of the history, where that is known: a cache that ends with it need not be compared with the journal. */
+  readonly head?: Head | undefined;
+  /** The records that stand behind it already: the start of the turn. */
+  readonly started?: CommittedEvents | undefined;
 }
 
 /** A session's history up to `lastSeq`. */
@@ -97,6 +107,9 @@ export class JournalHistory implements History {
   readonly #journal: JournalStore;
   readonly #cache: HistoryCache;
   readonly #origins: MessageOrigins;
+  readonly #head: Head | undefined;
+  #started: CommittedEvents | undefined;
+  #isRead = false;
 
   constructor(session: SessionUid, lastSeq: Seq, options: HistoryOptions) {
     this.lastSeq = lastSeq;
@@ -104,14 +117,53 @@ export class JournalHistory implements History {
     this.#journal = options.journal;
     this.#cache = options.cache;
     this.#origins = options.origins;
+    this.#head = options.head;
+    this.#started = options.started;
+  }
+
+  /**
+   * Keeps what the turn has committed for the next one, where this one has read its history: an event that was normalised is what would be
+   * read of its record.
+   */
+  follow(committed: CommittedEvents): void {
+    if (!this.#isRead) return;
+    const started = this.#started;
+    this.#started = undefined;
+    if (started !== undefined) this.#keep(started);
+    this.#keep(committed);
+  }
+
+  #keep({ records, events }: CommittedEvents): void {
+    const first = records[0];
+    const end = this.#cache.endOf(this.#session);
+    if (first === undefined || first.seq !== (end?.seq ?? 0) + 1) return;
+    this.#extend(
+      records,
+      events.map(({ event }) => event),
+    );
+  }
+
+  /** Hands events out for good, and keeps them. */
+  #extend(records: readonly StoredRecord[], events: readonly Event[]): void {
+    let bytes = 0;
+    for (const [index, record] of records.entries()) {
+      const { body } = deeplyFrozen(events[index]!);
+      if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
+      bytes += record.bytes.length;
+    }
+    this.#cache.extend(this.#session, records[0]!.seq, events, { bytes, hash: records.at(-1)!.contentHash });
   }
 
   async *read(options: { fromSeq?: Seq; toSeq?: Seq; signal?: AbortSignal } = {}): AsyncGenerator<HistoryPage, void, undefined> {
     const fromSeq = Math.max(options.fromSeq ?? 1, 1) as Seq;
     const toSeq = Math.min(options.toSeq ?? this.lastSeq, this.lastSeq) as Seq;
+    this.#isRead = true;
     if (fromSeq > toSeq) return;
     const range = { fromSeq, toSeq, signal: options.signal };
     const end = this.#cache.endOf(this.#session);
+    if (end !== undefined && end.seq === this.lastSeq && end.seq === this.#head?.seq && end.hash === this.#head.hash) {
+      return yield { firstSeq: fromSeq, events: this.#cache.slice(this.#session, fromSeq, toSeq) };
+    }
     if (end !== undefined && (yield* this.#readOn(end, range))) return;
     for await (const records of this.#journal.read({ session: this.#session, ...range })) yield this.#decode(records);
   }
@@ -143,17 +195,12 @@ export class JournalHistory implements History {
   #decode(records: readonly StoredRecord[]): HistoryPage {
     const first = records[0];
     invariant(first !== undefined, "a page of a journal holds at least one record");
-    let bytes = 0;
-    const events: Event[] = [];
-    for (const record of records) {
-      const { event } = decodeLogRecord(record.bytes);
+    const events = records.map(({ bytes }) => {
+      const { event } = decodeLogRecord(bytes);
       invariant(event !== undefined, "a committed record holds an event");
-      events.push(deeplyFrozen(event));
-      const { body } = event;
-      if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
-      bytes += record.bytes.length;
-    }
-    this.#cache.extend(this.#session, first.seq, events, { bytes, hash: records.at(-1)?.contentHash ?? "" });
+      return event;
+    });
+    this.#extend(records, events);
     return { firstSeq: first.seq, events };
   }
 }

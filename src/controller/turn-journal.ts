@@ -14,6 +14,7 @@ import type { Fence, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock, Timer } from "../base/ports.ts";
 import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt, Writer } from "../journal/index.ts";
 import { ComputeState, type ComputeRef } from "../spi/index.ts";
+import type { CommittedEvents } from "./history.ts";
 import { appendedOrThrow } from "./outcome.ts";
 
 /** Where a turn stands once its start is durable. */
@@ -47,6 +48,7 @@ export class TurnJournal {
   readonly fence: Fence;
   readonly #store: JournalStore;
   readonly #inFlightMax: number;
+  readonly #onCommitted: (committed: CommittedEvents) => void;
   readonly #inFlight = new Set<Promise<Seq>>();
   #issuedSeq: Seq;
   #durableSeq: Seq;
@@ -57,13 +59,18 @@ export class TurnJournal {
   #lingering: NewEvent[] = [];
   #lingerTimer: Timer | undefined;
 
-  constructor(store: JournalStore, position: TurnPosition, options: { readonly inFlightMax: number }) {
+  constructor(
+    store: JournalStore,
+    position: TurnPosition,
+    options: { readonly inFlightMax: number; readonly onCommitted?: ((committed: CommittedEvents) => void) | undefined },
+  ) {
     this.#store = store;
     this.session = position.session;
     this.fence = position.fence;
     this.#issuedSeq = position.lastSeq;
     this.#durableSeq = position.lastSeq;
     this.#inFlightMax = options.inFlightMax;
+    this.#onCommitted = options.onCommitted ?? (() => undefined);
   }
 
   /** The last seq that is known to be durable. */
@@ -164,13 +171,15 @@ export class TurnJournal {
   }
 
   async #append(request: AppendRequest, lastSeq: Seq): Promise<Seq> {
+    let records: CommittedEvents["records"];
     try {
-      appendedOrThrow(await this.#store.append(request));
+      ({ records } = appendedOrThrow(await this.#store.append(request)));
     } catch (error) {
       this.#fault ??= toHoldfastError(error);
       throw this.#fault;
     }
     if (lastSeq > this.#durableSeq) this.#durableSeq = lastSeq;
+    this.#onCommitted({ records, events: request.events });
     return lastSeq;
   }
 }

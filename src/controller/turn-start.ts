@@ -3,7 +3,7 @@
 import type { HoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
-import type { JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
+import type { Head, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
 import type {
   BlobStore,
   ComputeRef,
@@ -18,7 +18,7 @@ import type { ExecInvocation, TurnPlan } from "./contract.ts";
 import type { Meter } from "./budgets.ts";
 import type { DeltaHub } from "./deltas.ts";
 import { executionStartEvent, inputEvent, type EventStamp } from "./events.ts";
-import type { HistoryCache } from "./history.ts";
+import type { CommittedEvents, HistoryCache } from "./history.ts";
 import type { LastRequests } from "./last-requests.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { Partials } from "./partials.ts";
@@ -63,6 +63,9 @@ export interface TurnStart {
   /** The seq of the first record of its first append here: RESUME may come before the start. */
   readonly firstSeq?: Seq | undefined;
   readonly position: TurnPosition;
+  /** The last record before its first append here, and what that append recorded; absent for a turn that is taken up again. */
+  readonly head?: Head | undefined;
+  readonly started?: CommittedEvents | undefined;
   /** What runs its tools; undefined where there are none. */
   readonly executor: ToolExecutor | undefined;
   /** The tools as they are kept beside its start. */

@@ -48,6 +48,7 @@ export class Turn implements RunningTurn {
   readonly #start: TurnStart;
   readonly #stamp: EventStamp;
   readonly #journal: TurnJournal;
+  readonly #history: JournalHistory;
   readonly #gate = new Gate();
   readonly #tools: HostTools;
   readonly #inbox = new Inbox();
@@ -68,8 +69,11 @@ export class Turn implements RunningTurn {
     this.executionId = start.executionId;
     this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
-    this.#journal = new TurnJournal(context.store, start.position, { inFlightMax: context.limits.appendsInFlightMax });
-    const { store: journal, blobs } = context;
+    const { store: journal, blobs, history: cache, origins } = context;
+    const { startSeq, head, started } = start;
+    this.#history = new JournalHistory(this.session, (startSeq - 1) as Seq, { journal, cache, origins, head, started });
+    const inFlightMax = context.limits.appendsInFlightMax;
+    this.#journal = new TurnJournal(journal, start.position, { inFlightMax, onCommitted: (made) => this.#history.follow(made) });
     const executor = withInbox(start.executor, this.#inbox);
     // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
     const onFault = (fault: HoldfastError): void => this.#journal.close(fault);
@@ -228,7 +232,7 @@ export class Turn implements RunningTurn {
 
   #harnessStart(): Start {
     const { seed, invocation, startSeq, executionId } = this.#start;
-    const { store, history, origins } = this.#context;
+    const { origins } = this.#context;
     // A turn without a start marker begins with its first input.
     const inputSeq = this.#start.recordedId === "" ? startSeq : startSeq + 1;
     for (const [index, input] of invocation.inputs.entries()) origins.note(input, this.session, (inputSeq + index) as Seq);
@@ -236,7 +240,7 @@ export class Turn implements RunningTurn {
       executionId,
       sessionUid: this.session,
       config: invocation.config,
-      history: new JournalHistory(this.session, (startSeq - 1) as Seq, { journal: store, cache: history, origins }),
+      history: this.#history,
       inputs: invocation.inputs,
       identity: { principal: seed.identity, mintToken: this.#minter },
       resumeFromSeq: invocation.resumeFromSeq,
