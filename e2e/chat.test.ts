@@ -81,9 +81,9 @@ describe("a conversation", () => {
     await bench.serve();
     const terminal = await bench.chat();
     terminal.enter("write it");
-    await terminal.sees(/▸ write notes\.txt \(new, 8 bytes\)\n {2}allow it\? \[y\]es/);
+    await terminal.sees(/▸ write notes\.txt \(new, 8 bytes\)\n {2}\+ one\n {2}\+ two\n {2}allow it\? \[y\]es/);
     terminal.type("d");
-    await terminal.sees("  + one\n  + two\n");
+    await terminal.sees(/(?: {2}\+ one\n {2}\+ two\n){2}/);
     expect(existsSync(join(bench.folder, "notes.txt"))).toBe(false);
     terminal.type("y");
     await answered(terminal, "Written\\.");
@@ -102,6 +102,23 @@ describe("a conversation", () => {
     expect(readFileSync(join(bench.folder, "ran.txt"), "utf8")).toBe("ran\nran\n");
   });
 
+  it("takes no word that is typed or pasted at a question for an answer", async () => {
+    const bench = chatBench(SCRIPT);
+    await bench.serve();
+    const terminal = await bench.chat();
+    terminal.enter("count");
+    await terminal.sees(/▸ run echo ran[^]*\[y\]es/);
+    for (const keys of ["break", "\u001b[200~a\u001b[201~"]) {
+      const before = terminal.raw.length;
+      terminal.type(keys);
+      // The keys are shown anew once it is quiet.
+      await expect.poll(() => terminal.raw.slice(before), { timeout: 10_000 }).toContain("[y]es");
+    }
+    terminal.type("n");
+    await answered(terminal, "not allowed[^]*Counted\\.");
+    expect(existsSync(join(bench.folder, "ran.txt"))).toBe(false);
+  });
+
   it("asks once where the server's rules ask, too, and shows what it is about", async () => {
     const bench = chatBench(SCRIPT);
     const config = join(bench.folder, "..", "holdfast.json");
@@ -110,7 +127,7 @@ describe("a conversation", () => {
     await bench.serve(["--config", config]);
     const terminal = await bench.chat(["--environment", "careful"]);
     terminal.enter("write it");
-    await terminal.sees(/▸ write notes\.txt \(new, 8 bytes\)\n {2}allow it\? \[y\]es/);
+    await terminal.sees(/▸ write notes\.txt \(new, 8 bytes\)\n {2}\+ one\n {2}\+ two\n {2}allow it\? \[y\]es/);
     terminal.type("y");
     await answered(terminal, "Written\\.");
     expect(times(terminal, "▸ write notes.txt")).toBe(1);

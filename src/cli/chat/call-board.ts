@@ -6,13 +6,15 @@
 
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Effect } from "./printed.ts";
-import { Questions, type Answer, type Question } from "./questions.ts";
+import { ARM_MS, Questions, type Answer, type Question } from "./questions.ts";
 import type { Consent, LocalTool, ToolOutcome } from "./tools/index.ts";
 
 /** A call that was looked at. */
 export interface SeenCall {
   readonly summary: string;
   readonly details: string;
+  /** Whether the details are a diff. */
+  readonly hasDiff?: boolean | undefined;
   readonly consent: Consent;
 }
 
@@ -130,16 +132,17 @@ export class CallBoard {
     for (const { summary } of this.#questions.dropServers()) this.#note(`answered elsewhere: ${summary}`);
   }
 
-  /** The current question can have been read. */
-  arm(callId: string): void {
-    this.#questions.arm(callId);
+  /** A key while a question is asked; undefined for one that is no letter. */
+  key(text: string | undefined): void {
+    const forMs = this.#questions.key(text);
+    const callId = this.#questions.current?.callId;
+    if (forMs !== undefined && callId !== undefined) this.#emit({ kind: "await-quiet", callId, forMs });
   }
 
-  /** A key. True when it answered the current question. */
-  key(text: string): boolean {
-    const answer = this.#questions.answerOf(text);
+  /** No key came at the question for as long as was asked for. */
+  quiet(callId: string): void {
+    const answer = this.#questions.quiet(callId);
     if (answer !== undefined) this.#answered(answer);
-    return answer !== undefined;
   }
 
   /** The turn is cancelled: nobody is asked any more. */
@@ -168,15 +171,16 @@ export class CallBoard {
     if (this.#questions.ask(question)) this.#show(question);
   }
 
-  #show({ callId, summary }: Question): void {
+  #show({ callId, summary, details, hasDiff }: Question): void {
     this.#showCall(callId, summary);
-    this.#emit({ kind: "arm", callId });
+    if (hasDiff === true) this.#emit({ kind: "print", printed: { kind: "details", text: details, isWhole: false } });
+    this.#emit({ kind: "await-quiet", callId, forMs: ARM_MS });
   }
 
   #answered(answer: Answer): void {
     const question = this.#questions.current;
     if (question === undefined) return;
-    if (answer === "details") return this.#emit({ kind: "print", printed: { kind: "details", text: question.details } });
+    if (answer === "details") return this.#emit({ kind: "print", printed: { kind: "details", text: question.details, isWhole: true } });
     this.#questions.drop(question.callId);
     if (answer === "no") {
       this.#note("not allowed");

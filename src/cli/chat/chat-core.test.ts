@@ -67,6 +67,12 @@ function asking(consent: Consent = "ask") {
   return { core, out };
 }
 
+/** Presses a key at the question about `c`, alone. */
+function press(core: ChatCore, key: string): void {
+  core.onAnswerKey(key);
+  core.onQuiet("c");
+}
+
 describe("messages", () => {
   it("are sent at once, and held while a turn runs", () => {
     const { core, out } = bench();
@@ -170,33 +176,45 @@ describe("tool calls", () => {
 
   it("that change something ask, and one key answers once it can have been read", () => {
     const { core, out } = asking();
-    expect(out()).toEqual(["call write a", "arm c"]);
+    expect(out()).toEqual(["call write a", "await-quiet c 300"]);
     core.onAnswerKey("y");
-    expect(out()).toEqual([]);
-    core.onArmed("c");
+    expect(out()).toEqual(["await-quiet c 300"]);
+    core.onQuiet("c");
     core.onAnswerKey("d");
+    expect(out()).toEqual(["await-quiet c 150"]);
+    core.onQuiet("c");
     expect(out()).toEqual(["details + all"]);
     core.onAnswerKey("y");
-    expect(out()).toEqual(["note allowed", "run c"]);
+    core.onQuiet("c");
+    expect(out()).toEqual(["await-quiet c 150", "note allowed", "run c"]);
     expect(core.question).toBeUndefined();
+  });
+
+  it("that change a file are asked about with what they change", () => {
+    const { core, out } = bench();
+    core.onLine("go");
+    core.onEvent(request("c", "write"));
+    out();
+    core.onPrepared("c", { ...seen("ask"), hasDiff: true }, false);
+    expect(out()).toEqual(["call write a", "details + all", "await-quiet c 300"]);
   });
 
   it("that are not allowed are answered as such", () => {
     const { core, out } = asking();
-    core.onArmed("c");
+    core.onQuiet("c");
     out();
-    core.onAnswerKey("n");
-    expect(out()).toEqual(["note not allowed", "refuse c the person at the terminal did not allow this call"]);
+    press(core, "n");
+    expect(out()).toEqual(["await-quiet c 150", "note not allowed", "refuse c the person at the terminal did not allow this call"]);
   });
 
   it("of a tool that was allowed for the session do not ask again, nor do those that wait", () => {
     const { core, out } = asking();
     core.onEvent(request("d", "write"));
     core.onPrepared("d", seen("ask", "write b"), false);
-    core.onArmed("c");
+    core.onQuiet("c");
     out();
-    core.onAnswerKey("a");
-    expect(out()).toEqual(["keep-always write", "note allowed, as every write in this session", "run c", "run d"]);
+    press(core, "a");
+    expect(out()).toEqual(["await-quiet c 150", "keep-always write", "note allowed, as every write in this session", "run c", "run d"]);
     core.onEvent(request("e", "write"));
     core.onPrepared("e", seen("ask"), false);
     expect(out()).toEqual(["prepare e write 0", "run e"]);
@@ -204,10 +222,10 @@ describe("tool calls", () => {
 
   it("that touch secrets ask every time, and cannot be allowed for the session", () => {
     const { core, out } = asking("ask-always");
-    core.onArmed("c");
+    core.onQuiet("c");
     out();
-    core.onAnswerKey("a");
-    expect(out()).toEqual([]);
+    press(core, "a");
+    expect(out()).toEqual(["await-quiet c 300"]);
     expect(core.question?.canAlways).toBe(false);
   });
 
@@ -216,10 +234,10 @@ describe("tool calls", () => {
     core.onLine("go");
     core.onEvent({ kind: "question", callId: "c" });
     core.onLookedUp("c", "write", seen("ask"));
-    expect(out().slice(2)).toEqual(["look-up c", "call write a", "arm c"]);
-    core.onArmed("c");
-    core.onAnswerKey("y");
-    expect(out()).toEqual(["note allowed", "keep-allowed c", "decide c true"]);
+    expect(out().slice(2)).toEqual(["look-up c", "call write a", "await-quiet c 300"]);
+    core.onQuiet("c");
+    press(core, "y");
+    expect(out()).toEqual(["await-quiet c 150", "note allowed", "keep-allowed c", "decide c true"]);
     core.onEvent(request("c", "write"));
     core.onPrepared("c", seen("ask"), false);
     expect(out()).toEqual(["prepare c write 0", "run c"]);
@@ -356,8 +374,8 @@ describe("commands", () => {
 
   it("forget what was allowed when the chat goes on in another session", () => {
     const { core, out } = asking();
-    core.onArmed("c");
-    core.onAnswerKey("a");
+    core.onQuiet("c");
+    press(core, "a");
     core.onEvent(complete());
     core.onSwitched();
     core.onEvent(STARTED);

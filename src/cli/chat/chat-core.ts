@@ -175,9 +175,9 @@ export class ChatCore {
     this.#held.push(line);
   }
 
-  /** A key while a question is asked. */
-  onAnswerKey(text: string): void {
-    if (this.#calls.key(text)) this.#isWarned = false;
+  /** A key while a question is asked; undefined for one that is no letter, and for what was pasted. */
+  onAnswerKey(text: string | undefined): void {
+    this.#calls.key(text);
   }
 
   /** Ctrl-C, with nothing in the line. */
@@ -204,9 +204,9 @@ export class ChatCore {
     this.#do({ kind: "suspend" });
   }
 
-  /** The current question stood there long enough to be read. */
-  onArmed(callId: string): void {
-    this.#calls.arm(callId);
+  /** No key came at the question for as long as was asked for: it can have been read, or the key before it came alone. */
+  onQuiet(callId: string): void {
+    this.#calls.quiet(callId);
   }
 
   /** Which call the server asks about, and what it would do. */

@@ -1,7 +1,7 @@
 /** A chat that runs: the core, with a session, tools and a surface around it. */
 
 import { HoldfastError, toHoldfastError } from "../../base/errors.ts";
-import type { Ports } from "../../base/index.ts";
+import type { Ports, Timer } from "../../base/index.ts";
 import type { AgentSession, AgentSessionEvent, Client } from "../../client/index.ts";
 import { isConnectionLost } from "../../client/reconnect.ts";
 import { ChatCore } from "./chat-core.ts";
@@ -46,9 +46,6 @@ const LOOK_AGAIN_MS = 500;
 /** Codes with which the server refuses a start and that say the same of the command. */
 const START_FAILURES = ["invalid_argument", "unauthenticated", "permission_denied"] as const;
 
-/** How long a question stands there before a key answers it: what was typed before it could be read is no answer. */
-const ARM_MS = 300;
-
 /** Why a chat ended. */
 export type ChatEnd =
   | { readonly kind: "left"; readonly session: string | undefined; readonly isTurn: boolean; readonly hasFailed: boolean }
@@ -66,6 +63,8 @@ export class Chat {
   #ledger: Ledger | undefined;
   /** The message whose turn runs, as far as this chat knows; "" for none. */
   #turn = "";
+  /** Until no key came at the question for long enough. */
+  #quiet: Timer | undefined;
   /** The cursor when the turn began. */
   #turnFromSeq = 0n;
 
@@ -98,6 +97,7 @@ export class Chat {
     } finally {
       this.#options.signal.removeEventListener("abort", onAbort);
       this.#leaving.abort();
+      this.#quiet?.cancel();
       await this.#desk[Symbol.asyncDispose]();
       await this.#session?.[Symbol.asyncDispose]();
       this.#ledger?.[Symbol.dispose]();
@@ -234,9 +234,10 @@ export class Chat {
       case "end-turn":
         this.#turn = "";
         return this.#keep((ledger) => ledger.endTurn());
-      case "arm":
-        this.#options.ports.clock.after(ARM_MS, () => {
-          this.#core.onArmed(effect.callId);
+      case "await-quiet":
+        this.#quiet?.cancel();
+        this.#quiet = this.#options.ports.clock.after(effect.forMs, () => {
+          this.#core.onQuiet(effect.callId);
           this.#settle();
         });
         return;

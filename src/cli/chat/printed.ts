@@ -18,8 +18,8 @@ export type Printed =
   | { readonly kind: "raw"; readonly text: string }
   /** A tool call. */
   | { readonly kind: "call"; readonly summary: string }
-  /** What a call would do, in full. */
-  | { readonly kind: "details"; readonly text: string }
+  /** What a call would do; `isWhole` shows all of it. */
+  | { readonly kind: "details"; readonly text: string; readonly isWhole: boolean }
   /** What became of a call; `isWhole` shows all of it. */
   | { readonly kind: "outcome"; readonly outcome: ToolOutcome; readonly isWhole: boolean }
   /** A remark of the chat's. */
@@ -57,8 +57,8 @@ export type Effect =
   | { readonly kind: "stop-tools" }
   /** The turn is over: what was kept for it is forgotten. */
   | { readonly kind: "end-turn" }
-  /** Asks to be told when the question has stood there long enough to be read. */
-  | { readonly kind: "arm"; readonly callId: string }
+  /** Asks to be told when no key came at the question for so long; it takes the place of what was asked before. */
+  | { readonly kind: "await-quiet"; readonly callId: string; readonly forMs: number }
   | { readonly kind: "command"; readonly command: ServerCommand }
   | { readonly kind: "redraw" }
   | { readonly kind: "suspend" }

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A person is asked about a call once, whoever wants to know: the server's rules or the chat itself.
- * - A key counts only while its question can have been read.
+ * - A key counts only while its question can have been read, and only alone: a word that is typed or pasted at a question answers nothing.
  */
 
 import type { Consent } from "./tools/index.ts";
@@ -16,12 +16,19 @@ export interface Question {
   readonly tool: string;
   readonly summary: string;
   readonly details: string;
+  /** Whether the details are a diff, whose first lines are shown with the question: no change is allowed unseen. */
+  readonly hasDiff?: boolean | undefined;
   /** Whether the tool may be allowed for the whole session. */
   readonly canAlways: boolean;
 }
 
 /** What a person may answer. */
 export type Answer = "yes" | "no" | "always" | "details";
+
+/** How long no key may come until one answers: what was typed before the question could be read is no answer. */
+export const ARM_MS = 300;
+/** How long no other key may come after one that answers; before it, ARM_MS holds. */
+export const ALONE_MS = 150;
 
 const ANSWERS: Readonly<Record<string, Answer>> = { y: "yes", n: "no", a: "always", d: "details" };
 
@@ -31,6 +38,8 @@ export class Questions {
   readonly #always: Set<string>;
   /** Whether the first question's keys count. */
   #isArmed = false;
+  /** The answer of the last key, which counts once it is known to have come alone. */
+  #pending: Answer | undefined;
 
   constructor(always: Iterable<string> = []) {
     this.#always = new Set(always);
@@ -62,17 +71,25 @@ export class Questions {
     return this.#open.length === 1;
   }
 
-  /** The current question can have been read. */
-  arm(callId: string): void {
-    if (this.current?.callId === callId) this.#isArmed = true;
+  /**
+   * A key came; undefined for one that is no letter, or for a paste. Returns how long no other may come before `quiet` is called; undefined
+   * where nothing is asked.
+   */
+  key(text: string | undefined): number | undefined {
+    if (this.current === undefined) return undefined;
+    const answer = this.#isArmed && this.#pending === undefined ? answerOf(text, this.current) : undefined;
+    this.#pending = answer;
+    this.#isArmed = answer !== undefined;
+    return answer === undefined ? ARM_MS : ALONE_MS;
   }
 
-  /** What a key answers to the current question; undefined for no answer. */
-  answerOf(text: string): Answer | undefined {
-    const { current } = this;
-    if (current === undefined || !this.#isArmed) return undefined;
-    const answer = ANSWERS[text.toLowerCase()];
-    return answer === "always" && !current.canAlways ? undefined : answer;
+  /** No key came for as long as was asked for: the last one answers, if it was an answer; else the next one may. */
+  quiet(callId: string): Answer | undefined {
+    if (this.current?.callId !== callId) return undefined;
+    const answer = this.#pending;
+    this.#pending = undefined;
+    this.#isArmed = true;
+    return answer;
   }
 
   allow(callId: string): void {
@@ -88,7 +105,7 @@ export class Questions {
     const index = this.#open.findIndex((question) => question.callId === callId);
     if (index < 0) return false;
     this.#open.splice(index, 1);
-    if (index === 0) this.#isArmed = false;
+    if (index === 0) this.#disarm();
     return true;
   }
 
@@ -110,6 +127,17 @@ export class Questions {
   clear(): void {
     this.#open.length = 0;
     this.#allowed.clear();
-    this.#isArmed = false;
+    this.#disarm();
   }
+
+  #disarm(): void {
+    this.#isArmed = false;
+    this.#pending = undefined;
+  }
+}
+
+/** What a key answers to a question; undefined for no answer. */
+function answerOf(text: string | undefined, { canAlways }: Question): Answer | undefined {
+  const answer = text === undefined ? undefined : ANSWERS[text.toLowerCase()];
+  return answer === "always" && !canAlways ? undefined : answer;
 }

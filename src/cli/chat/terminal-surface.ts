@@ -170,16 +170,12 @@ export class TerminalSurface implements Surface {
       case "suspend":
         return core.onSuspend();
       case "tab":
-        if (core.question !== undefined) this.#answering = this.#answering === undefined ? core.question.callId : undefined;
-        return;
-      case "text":
-        if (this.#answering !== undefined) {
-          core.onAnswerKey(key.text);
-          return;
-        }
-        return this.#edit(key, core);
+        if (core.question === undefined) return;
+        this.#answering = this.#answering === undefined ? core.question.callId : undefined;
+        return core.onAnswerKey(undefined);
       default:
-        return this.#answering === undefined ? this.#edit(key, core) : undefined;
+        if (this.#answering === undefined) return this.#edit(key, core);
+        return core.onAnswerKey(key.kind === "text" ? key.text : undefined);
     }
   }
 

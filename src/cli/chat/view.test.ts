@@ -6,6 +6,30 @@ import { Printer } from "./view.ts";
 const printed = (lines: readonly string[], columns: number): readonly string[] =>
   new Printer().lines({ kind: "lines", lines }, { layout: { columns, keep: true }, paint: (_, text) => text });
 
+/** What stands above the question about a change with this diff. */
+const asked = (diff: readonly string[]): readonly string[] =>
+  new Printer().lines(
+    { kind: "details", text: diff.join("\n"), isWhole: false },
+    { layout: { columns: 20, keep: true }, paint: (_, text) => text },
+  );
+
+describe("a diff above its question", () => {
+  const lines = (count: number): readonly string[] => Array.from({ length: count }, (_, index) => `+ ${index + 1}`);
+
+  it("is there as a whole where it is short", () => {
+    expect(asked(lines(13))).toEqual(lines(13).map((line) => `  ${line}`));
+  });
+
+  it("begins, where it is long, and says how much more there is", () => {
+    expect(asked(lines(14))).toEqual([...lines(12).map((line) => `  ${line}`), "  … 2 more lines, d to see all"]);
+  });
+
+  it("says that lines are cut where they are", () => {
+    expect(asked([`+ ${"x".repeat(30)}`])).toEqual([`  + ${"x".repeat(15)}…`, "  … lines are cut, d to see all"]);
+    expect(asked(["+ \ta"])).toEqual(["  +  a"]);
+  });
+});
+
 describe("rows of columns", () => {
   it("are as they are where there is room", () => {
     expect(printed(["a  b c", "", "├─ at 2  uid"], 40)).toEqual(["  a  b c", "  ", "  ├─ at 2  uid"]);

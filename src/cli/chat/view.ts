@@ -17,6 +17,8 @@ export const PROMPT = "› ";
 
 /** Lines of a result that are shown at once, and lines of a message that a person reads again. */
 const OUTCOME_LINES = 6;
+/** Lines of a diff that are shown with the question about it. */
+const DIFF_LINES = 12;
 
 /** How this terminal shows things. */
 export interface Looks {
@@ -81,7 +83,7 @@ function linesOf(printed: Printed, layout: Layout): readonly Line[] {
     case "call":
       return wrapped([span(clippedLines(printed.summary, 6), "bold")], columns, { first: [span("▸ ", "yellow")], rest: [span("  ")] });
     case "details":
-      return plain(printed.text).split("\n").map(detailLine);
+      return printed.isWhole ? plain(printed.text).split("\n").map(detailLine) : diffStart(plain(printed.text).split("\n"), columns);
     case "outcome":
       return outcomeLines(printed.outcome, printed.isWhole, columns);
     case "note":
@@ -117,6 +119,18 @@ function outcomeLines({ success, result }: ToolOutcome, isWhole: boolean, column
   ]);
   const left = all.length - shown.length;
   return left === 0 ? lines : [...lines, [span(`  … ${left} more lines (/show)`, "dim")]];
+}
+
+/** The first lines of a diff, and whether that is all of it: what is not shown is said, since a person allows it with the rest. */
+function diffStart(all: readonly string[], columns: number): readonly Line[] {
+  const shown = all.length <= DIFF_LINES + 1 ? all : all.slice(0, DIFF_LINES);
+  const room = columns - 2;
+  const lines = shown.map((line) => clipped(line, room));
+  const left = all.length - shown.length;
+  const isCut = shown.some((line) => line.length > room);
+  if (left === 0 && !isCut) return lines.map(detailLine);
+  const rest = left === 0 ? "lines are cut" : `${left} more lines`;
+  return [...lines.map(detailLine), [span(`  … ${rest}, d to see all`, "dim")]];
 }
 
 function detailLine(line: string): Line {

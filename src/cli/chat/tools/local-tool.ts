@@ -33,6 +33,8 @@ export interface PreparedCall {
   readonly summary: string;
   /** All of it, for a person who wants to see it before they answer. */
   readonly details: string;
+  /** Whether the details are a diff, of which the person sees the first lines when they are asked. */
+  readonly hasDiff?: boolean | undefined;
   readonly consent: Consent;
   /** With what a later run can see whether this one took effect. */
   readonly mark?: ChangeMark | undefined;

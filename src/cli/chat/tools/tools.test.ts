@@ -184,7 +184,7 @@ describe("write and edit", () => {
   it("show before what would change, under the name that allows them", async () => {
     const { prepare } = bench({ "a.txt": "one\ntwo\nthree\n" });
     const prepared = await prepare("edit", { path: "a.txt", old: "two", new: "2" });
-    expect(prepared).toMatchObject({ summary: "edit a.txt (1 place, 12 bytes)", details: "  one\n- two\n+ 2\n  three" });
+    expect(prepared).toMatchObject({ summary: "edit a.txt (1 place, 12 bytes)", hasDiff: true, details: "  one\n- two\n+ 2\n  three" });
     expect(await prepare("write", { path: "a.txt", content: "" })).toMatchObject({ summary: "write a.txt (replaced, 0 bytes)" });
   });
 

@@ -86,11 +86,13 @@ function change({ tool, place, before, after, what }: Change): PreparedCall {
   if (after.length > CONTENT_CHARS_MAX) throw new Refusal(`content: must be at most ${CONTENT_CHARS_MAX} characters`);
   const bytes = Buffer.byteLength(after);
   const mark = { path: place.name, before: before === undefined ? undefined : hashOf(before), after: hashOf(after) };
+  const details = folded(diffLines(linesOf(before ?? ""), linesOf(after)))
+    .map(diffText)
+    .join("\n");
   return {
     summary: `${tool} ${place.name} (${what}, ${bytes} bytes)`,
-    details: folded(diffLines(linesOf(before ?? ""), linesOf(after)))
-      .map(diffText)
-      .join("\n"),
+    details,
+    hasDiff: details !== "",
     consent: place.isGuarded ? "ask-always" : "ask",
     mark,
     run: async () => {
