@@ -21,12 +21,11 @@ import type { ChannelPort, OpenRequest } from "./channels.ts";
 import type { SessionNotes } from "./client-notes.ts";
 import type { AgentHost } from "./host.ts";
 import type { Outbox } from "./outbox.ts";
-import { Paced } from "./paced.ts";
-import { activityOf, presenceOf } from "./presence.ts";
 import { agentError, saidOf, sessionError, type Said } from "./session-error.ts";
 import { Transcript } from "./transcript.ts";
 import { isTold, transcriptRecordOf } from "./transcript-record.ts";
 import { uint32 } from "./turn-usage.ts";
+import { Updates } from "./updates.ts";
 
 /** What a stream is attached with. */
 export interface AttachOptions {
@@ -38,7 +37,6 @@ export interface AttachOptions {
   /** Whether the client has just made the session, and so knows that nothing runs. */
   readonly isNew: boolean;
   readonly outbox: Outbox;
-  readonly signal: AbortSignal;
 }
 
 /** The tokens of a request at most where a turn's config does not say, as the agent has it. */
@@ -50,13 +48,14 @@ export class AttachedSession implements ChannelPort {
   readonly session: SessionUid;
   readonly notes: SessionNotes;
   readonly #host: AgentHost;
-  readonly #options: AttachOptions;
+  readonly #caller: IdentityRef | undefined;
+  /** Where reading begins. */
+  readonly #readFrom: Seq;
   readonly #outbox: Outbox;
   readonly #transcript: Transcript;
-  readonly #activity: Paced<Said>;
-  readonly #presence: Paced<Said>;
+  readonly #updates: Updates;
   /** Requests whose call was not passed yet. */
-  readonly #early = new Map<string, OpenRequest>();
+  #early: readonly OpenRequest[] = [];
   /** The head when the stream was attached. */
   readonly #headSeq: Seq;
   /** The last record that was read. */
@@ -76,25 +75,19 @@ export class AttachedSession implements ChannelPort {
 
   constructor(host: AgentHost, options: AttachOptions) {
     const { row, notes, position, outbox, presence, isNew } = options;
+    const { limits, ports } = host;
     this.session = row.seed.uid;
     this.notes = notes;
     this.#host = host;
-    this.#options = options;
+    this.#caller = options.caller;
     this.#outbox = outbox;
-    const { deltaCharsMax } = host.limits;
+    const { deltaCharsMax } = limits;
     this.#transcript = new Transcript({ after: position.after, deltaCharsMax, messageIdOf: (startSeq) => messageIdAt(notes, startSeq) });
+    const emit = (kind: string, said: Said): void => outbox.putLatest(kind, { said, seq: this.#transcript.seq });
+    this.#updates = new Updates({ clock: ports.clock, limits, presence, isNew, emit });
     this.#headSeq = row.projection.lastSeq;
+    this.#readFrom = position.readFrom;
     this.#readSeq = (position.readFrom - 1) as Seq;
-    const paced = (kind: string, last: Said): Paced<Said> => {
-      const { updatesMax: max, updatesSpanMs: spanMs } = host.limits;
-      const emit = (said: Said): void => outbox.putLatest(kind, { said, seq: this.#transcript.seq });
-      return new Paced(
-        { clock: host.ports.clock, max, spanMs, keyOf: ({ value }) => JSON.stringify(value), emit },
-        isNew ? last : undefined,
-      );
-    };
-    this.#activity = paced("activity", activityOf(undefined));
-    this.#presence = paced("presence", presenceOf(undefined, presence));
   }
 
   /** Says something that is in no record. */
@@ -111,18 +104,18 @@ export class AttachedSession implements ChannelPort {
     return this.#endedTurn;
   }
 
-  get #isClosed(): boolean {
+  /** Whether the stream has lost the session, or has ended. */
+  get isClosed(): boolean {
     return this.#closing.signal.aborted;
   }
 
   /** Reads the session's records and what is being said, until the stream ends. Never rejects. */
   async run(): Promise<void> {
-    const { position } = this.#options;
     const { signal } = this.#closing;
     try {
       if (this.#readSeq >= this.#headSeq) this.#caughtUp();
-      for await (const item of this.#host.controller.follow({ session: this.session, fromSeq: position.readFrom, signal })) {
-        if (this.#isClosed) return;
+      for await (const item of this.#host.controller.follow({ session: this.session, fromSeq: this.#readFrom, signal })) {
+        if (this.isClosed) return;
         if (item.kind === "partial") await this.#partial(item.partial);
         else await this.#record(item.record);
         if (!this.#outbox.hasRoom) await this.#outbox.room();
@@ -144,7 +137,7 @@ export class AttachedSession implements ChannelPort {
   }
 
   ask(request: OpenRequest): void {
-    if (this.#transcript.turn?.call(request.call.id) === undefined) this.#early.set(request.call.id, request);
+    if (this.#transcript.turn?.call(request.call.id) === undefined) this.#early = [...this.#early, request];
     else this.#send(request);
   }
 
@@ -176,15 +169,14 @@ export class AttachedSession implements ChannelPort {
     this.#closing.abort();
     this.#keepalive?.cancel();
     this.#again?.cancel();
-    this.#activity.stop();
-    this.#presence.stop();
-    this.#early.clear();
+    this.#updates.stop();
+    this.#early = [];
     this.#host.channels.detach(this.session, this);
   }
 
   /** What a slow reader was not told for long is much: no more of it waits than there is room for. */
   async #partial(partial: PartialCompletion): Promise<void> {
-    for (let told = this.#transcript.partial(partial); told.length > 0 && !this.#isClosed; told = this.#transcript.partial(partial)) {
+    for (let told = this.#transcript.partial(partial); told.length > 0 && !this.isClosed; told = this.#transcript.partial(partial)) {
       this.#outbox.put(told);
       if (!this.#outbox.hasRoom) await this.#outbox.room();
     }
@@ -194,7 +186,7 @@ export class AttachedSession implements ChannelPort {
     const { journal, controller } = this.#host;
     if (isTold(record.kind)) {
       const item = await transcriptRecordOf(journal, this.session, record);
-      if (this.#isClosed) return;
+      if (this.isClosed) return;
       const turn = this.#transcript.turn;
       this.#outbox.put(this.#transcript.record(item));
       if (turn !== undefined && this.#transcript.turn !== turn) this.#turnOver(turn.executionId);
@@ -214,7 +206,7 @@ export class AttachedSession implements ChannelPort {
 
   #turnOver(executionId: string): void {
     this.#endedTurn = executionId;
-    this.#early.clear();
+    this.#early = [];
     this.#host.channels.turnOver(this.session);
   }
 
@@ -231,8 +223,7 @@ export class AttachedSession implements ChannelPort {
   /** What the agent does may have changed. */
   #update(): void {
     const { turn } = this.#transcript;
-    this.#activity.set(activityOf(turn));
-    this.#presence.set(presenceOf(turn, this.#options.presence));
+    this.#updates.tell(turn);
     if (turn === undefined || turn.isHidden) {
       this.#keepalive?.cancel();
       this.#keepalive = undefined;
@@ -254,16 +245,16 @@ export class AttachedSession implements ChannelPort {
   }
 
   #release(callId: string): void {
-    const request = this.#early.get(callId);
-    this.#early.delete(callId);
-    if (request !== undefined) this.#send(request);
+    const released = this.#early.filter(({ call: { id } }) => id === callId);
+    this.#early = this.#early.filter((request) => !released.includes(request));
+    for (const request of released) this.#send(request);
   }
 
   #send(request: OpenRequest): void {
     const { call, timeoutMs } = request;
     const value = create(ToolRequestSchema, { toolCallId: call.id, toolName: call.tool, parameters: call.args ?? {}, timeoutMs });
     this.#outbox.putIf({ said: { case: "toolRequest", value }, seq: this.#transcript.seq }, () => {
-      if (!request.isOpen || this.#isClosed) return false;
+      if (!request.isOpen || this.isClosed) return false;
       request.sent();
       return true;
     });
@@ -277,7 +268,7 @@ export class AttachedSession implements ChannelPort {
   async #look(): Promise<void> {
     const { controller, journal } = this.#host;
     const { turn } = this.#transcript;
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     if (turn === undefined || controller.running(this.session) !== undefined) return this.#leaveIfQuiet();
     const row = await journal.get(this.session);
     const open = row?.projection.openTurn;
@@ -312,7 +303,7 @@ export class AttachedSession implements ChannelPort {
   async #resume(lastSeq: Seq): Promise<void> {
     const { turn } = this.#transcript;
     try {
-      const resumed = await this.#host.controller.resume(this.session, this.#options.caller);
+      const resumed = await this.#host.controller.resume(this.session, this.#caller);
       if (resumed.turn !== undefined) this.watch(resumed.turn);
     } catch (error) {
       const fault = toHoldfastError(error);
@@ -331,14 +322,14 @@ export class AttachedSession implements ChannelPort {
 
   /** A client that says nothing more is told what is under way, up to where it would have to answer. */
   #leaveIfQuiet(): void {
-    if (!this.#isLastWord || this.#isClosed || this.#readSeq < this.#headSeq) return;
+    if (!this.#isLastWord || this.isClosed || this.#readSeq < this.#headSeq) return;
     const { turn } = this.#transcript;
     if (this.#host.controller.running(this.session) !== undefined) return;
     if (turn === undefined || turn.question !== undefined) this.end();
   }
 
   #fail(fault: HoldfastError): void {
-    if (this.#isClosed || this.#options.signal.aborted) return;
+    if (this.isClosed) return;
     const { code, details } = fault;
     this.#host.log.log("error", "a conversation could not go on", { session: this.session, code, ...details });
     this.say(saidOf(fault));

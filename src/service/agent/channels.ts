@@ -86,9 +86,10 @@ export class OpenRequest {
 
 interface Channel {
   port: ChannelPort | undefined;
-  readonly open: Map<string, OpenRequest>;
-  /** Requests of the turn that were answered. */
-  readonly answered: Set<string>;
+  /** Absent until the first request: most sessions are idle. */
+  open?: Map<string, OpenRequest> | undefined;
+  /** Requests of the turn that were answered; absent where none was. */
+  answered?: Set<string> | undefined;
 }
 
 /** The channels of a host's sessions. One without a stream and without requests takes no room. */
@@ -112,9 +113,9 @@ export class Channels {
     const older = channel.port;
     channel.port = port;
     if (older === undefined) this.#streams += 1;
-    for (const request of channel.open.values()) request.held();
+    for (const request of requestsOf(channel)) request.held();
     older?.takenOver();
-    for (const request of channel.open.values()) port.ask(request);
+    for (const request of requestsOf(channel)) port.ask(request);
   }
 
   /** The stream is gone; one that was taken over already has left nothing. */
@@ -123,7 +124,7 @@ export class Channels {
     if (channel?.port !== port) return;
     channel.port = undefined;
     this.#streams -= 1;
-    for (const request of channel.open.values()) request.held();
+    for (const request of requestsOf(channel)) request.held();
     this.#tidy(session, channel);
   }
 
@@ -138,7 +139,8 @@ export class Channels {
     signal.throwIfAborted();
     const channel = this.#of(session);
     const request = new OpenRequest(call, timeoutMs, this.#clock);
-    channel.open.set(call.id, request);
+    const open = (channel.open ??= new Map());
+    open.set(call.id, request);
     const giveUp = (): void => request.giveUp(signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });
     channel.port?.ask(request);
@@ -146,7 +148,7 @@ export class Channels {
       return await request.outcome;
     } finally {
       signal.removeEventListener("abort", giveUp);
-      if (channel.open.get(call.id) === request) channel.open.delete(call.id);
+      if (open.get(call.id) === request) open.delete(call.id);
       this.#tidy(session, channel);
     }
   }
@@ -154,9 +156,11 @@ export class Channels {
   /** Takes a client's answer. */
   answer(session: SessionUid, result: ToolResult): AnswerOutcome {
     const channel = this.#channels.get(session);
-    const request = channel?.open.get(result.toolCallId);
-    if (channel === undefined || request?.isOpen !== true)
-      return channel?.answered.has(result.toolCallId) === true ? "repeated" : "unknown";
+    const request = channel?.open?.get(result.toolCallId);
+    if (channel === undefined || request?.isOpen !== true) {
+      return channel?.answered?.has(result.toolCallId) === true ? "repeated" : "unknown";
+    }
+    channel.answered ??= new Set();
     channel.answered.add(result.toolCallId);
     request.settle({ kind: "answered", result });
     return "taken";
@@ -165,18 +169,23 @@ export class Channels {
   /** A turn of the session is over: what was answered in it is forgotten. */
   turnOver(session: SessionUid): void {
     const channel = this.#channels.get(session);
-    channel?.answered.clear();
+    if (channel !== undefined) channel.answered = undefined;
   }
 
   #of(session: SessionUid): Channel {
     const known = this.#channels.get(session);
     if (known !== undefined) return known;
-    const channel: Channel = { port: undefined, open: new Map(), answered: new Set() };
+    const channel: Channel = { port: undefined };
     this.#channels.set(session, channel);
     return channel;
   }
 
   #tidy(session: SessionUid, channel: Channel): void {
-    if (channel.port === undefined && channel.open.size === 0 && this.#channels.get(session) === channel) this.#channels.delete(session);
+    if (channel.port === undefined && requestsOf(channel).length === 0 && this.#channels.get(session) === channel)
+      this.#channels.delete(session);
   }
+}
+
+function requestsOf({ open }: Channel): readonly OpenRequest[] {
+  return open === undefined ? [] : [...open.values()];
 }

@@ -2,7 +2,7 @@
  * What a session has of its client that outlives the server and is in no turn's config, over a NoteStore.
  *
  * Invariants:
- * - A change that was acknowledged is kept. Of two streams that change at a time one is refused.
+ * - A change that was acknowledged is kept, whoever changes something else at the same time.
  * - A system context that came with tools is used by one turn: the next one that begins.
  */
 
@@ -16,6 +16,8 @@ import type { NoteStore } from "../../spi/index.ts";
 /** The key of a session's ClientNotes, and the list of its feedback. */
 const CLIENT = "client";
 const FEEDBACK = "feedback";
+/** How often a change is tried that another stream was faster with. */
+const ATTEMPTS_MAX = 8;
 
 /** The notes of one session, as the stream that has the session sees them. */
 export class SessionNotes {
@@ -54,14 +56,22 @@ export class SessionNotes {
     return this.#notes;
   }
 
-  /** Changes the notes. Throws ABORTED where another stream has changed them meanwhile; nothing is changed then. */
+  /** Changes the notes, those of another stream that has changed them meanwhile included. Throws ABORTED where that happens all the time. */
   async change(edit: (notes: ClientNotes) => void): Promise<void> {
-    const next = clone(ClientNotesSchema, this.#notes);
-    edit(next);
-    const put = { session: this.#session, key: CLIENT, value: toBinary(ClientNotesSchema, next), replaces: this.#version };
-    const { kind, version } = await this.#store.put(put);
-    if (kind === "conflict") throw new HoldfastError("aborted", "session: another stream has changed it meanwhile; nothing was changed");
-    this.#notes = next;
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const next = clone(ClientNotesSchema, this.#notes);
+      edit(next);
+      const put = { session: this.#session, key: CLIENT, value: toBinary(ClientNotesSchema, next), replaces: this.#version };
+      const { kind, version } = await this.#store.put(put);
+      if (kind === "kept") return this.#take(next, version);
+      const note = await this.#store.get(this.#session, CLIENT);
+      if (note !== undefined) this.#take(decoded(note.value), note.version);
+    }
+    throw new HoldfastError("aborted", "session: its notes changed too often meanwhile; try again");
+  }
+
+  #take(notes: ClientNotes, version: number): void {
+    this.#notes = notes;
     this.#version = version;
   }
 

@@ -13,6 +13,8 @@ import type { Told } from "./transcript.ts";
 interface Waiting {
   said: Told["said"];
   readonly seq: Seq;
+  /** Set for one that a newer one of its kind replaces. */
+  readonly kind?: string | undefined;
   /** Called when it leaves; false keeps it back for good. */
   readonly leaves?: (() => boolean) | undefined;
 }
@@ -23,7 +25,6 @@ export class Outbox {
   readonly #waiting: Waiting[] = [];
   /** Of the text that waits. */
   #chars = 0;
-  readonly #latest = new Map<string, Waiting>();
   #lastSeq = SEQ_NONE;
   #isEnded = false;
   #onMore: (() => void) | undefined;
@@ -55,14 +56,9 @@ export class Outbox {
 
   /** Puts one in, or in the place of one of its kind that waits. */
   putLatest(kind: string, { said, seq }: Told): void {
-    const waiting = this.#latest.get(kind);
-    if (waiting !== undefined) {
-      waiting.said = said;
-      return;
-    }
-    const added: Waiting = { said, seq };
-    this.#latest.set(kind, added);
-    this.#add(added);
+    const waiting = this.#waiting.find((each) => each.kind === kind);
+    if (waiting === undefined) this.#add({ said, seq, kind });
+    else waiting.said = said;
   }
 
   /** Resolves when there is room, or when nothing more is taken. */
@@ -80,7 +76,6 @@ export class Outbox {
   close(): void {
     this.#waiting.length = 0;
     this.#chars = 0;
-    this.#latest.clear();
     this.end();
   }
 
@@ -110,7 +105,6 @@ export class Outbox {
   #take(): Told | undefined {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       this.#chars -= charsOf(next);
-      for (const [kind, latest] of this.#latest) if (latest === next) this.#latest.delete(kind);
       if (this.hasRoom) this.#wakeRoom();
       if (next.leaves?.() !== false) return next;
     }

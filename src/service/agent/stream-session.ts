@@ -68,9 +68,10 @@ class SessionStream {
       const asked = attachRequestOf(this.#context);
       if (asked !== undefined) await this.#reattach(asked);
       for await (const incoming of requests) {
+        // What came after the stream had ended, or had lost its session, was said to nobody.
+        if (this.outbox.isEnded) return;
         await this.#handle(incoming);
         if (!this.outbox.hasRoom) await this.outbox.room();
-        if (this.outbox.isEnded) return;
       }
       if (this.#attached === undefined) this.outbox.end();
       else this.#attached.lastWord();
@@ -148,7 +149,7 @@ class SessionStream {
 
   #attach(row: SessionRow, notes: SessionNotes, { position, isNew }: { readonly position: Position; readonly isNew: boolean }): void {
     if (this.#context.signal.aborted) return;
-    const { signal, caller, announce } = this.#context;
+    const { caller, announce } = this.#context;
     const environment = environmentOf(this.#host, row);
     announce({ [SESSION_KEY]: row.seed.uid, [HEAD_SEQ_KEY]: String(row.projection.lastSeq) });
     const value = create(SessionStartedSchema, {
@@ -159,7 +160,7 @@ class SessionStream {
     this.outbox.put([{ said: { case: "sessionStarted", value }, seq: position.after }]);
     const { outbox } = this;
     const { presence } = environment;
-    const attached = new AttachedSession(this.#host, { row, notes, position, presence, caller: caller.identity, isNew, outbox, signal });
+    const attached = new AttachedSession(this.#host, { row, notes, position, presence, caller: caller.identity, isNew, outbox });
     this.#attached = attached;
     this.#host.channels.attach(row.seed.uid, attached);
     void attached.run();

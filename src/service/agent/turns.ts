@@ -112,6 +112,8 @@ async function begin(
     expectedLastSeq: undefined,
     deadlineMs: undefined,
   });
+  // Whoever has the session now says what is done in it.
+  if (attached.isClosed) throw new Refusal("taken_over", "session: another stream has taken it over");
   host.clientTools.offer(plan.invocation.config, specs);
   attached.watch(await host.controller.begin(attached.session, plan));
 }
@@ -161,7 +163,7 @@ export async function cancelTurn(host: AgentHost, attached: AttachedSession, { r
   const open = row.projection.openTurn;
   const isOver = attached.transcript.turn === undefined && host.controller.running(attached.session) === undefined;
   if (open === undefined || isOver) throw new Refusal("no_active_turn", "turn: none is running");
-  await host.controller.cancel({ session: attached.session, executionId: open.executionId, reason: "USER" });
+  await host.controller.cancel({ session: attached.session, executionId: "", reason: "USER" });
 }
 
 /** Cancels the turn that is open, puts the session to sleep and ends the stream. */

@@ -1,15 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sessionUidOf } from "../../base/index.ts";
 import type { NoteStore } from "../../spi/index.ts";
-import { createMemoryNotes, openSqliteNotes } from "./index.ts";
+import { TemporaryFolder } from "../../testing/temporary-folder.ts";
+import { createMemoryNotes, NOTES_FILE, openSqliteNotes } from "./index.ts";
 
 function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-notes-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+  const folder = new TemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
 }
 
 function opened(store: NoteStore): NoteStore {
@@ -17,8 +18,9 @@ function opened(store: NoteStore): NoteStore {
   return store;
 }
 
-const [session, other] = [sessionUidOf("s"), sessionUidOf("other")];
-const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const one = sessionUidOf("one");
+const other = sessionUidOf("other");
 
 const stores: readonly (readonly [string, () => NoteStore])[] = [
   ["memory", () => opened(createMemoryNotes())],
@@ -26,69 +28,56 @@ const stores: readonly (readonly [string, () => NoteStore])[] = [
 ];
 
 describe.each(stores)("notes in %s", (_name, open) => {
-  it("are kept under their session and key, an empty one too", async () => {
+  it("are given back as they were put, by session and key", async () => {
     const store = open();
-    expect(await store.get(session, "tools")).toBeUndefined();
-    expect(await store.put({ session, key: "tools", value: bytes(1, 2), replaces: 0 })).toEqual({ kind: "kept", version: 1 });
-    expect(await store.put({ session: other, key: "tools", value: bytes(), replaces: 0 })).toEqual({ kind: "kept", version: 1 });
-    expect(await store.get(session, "tools")).toEqual({ value: bytes(1, 2), version: 1 });
-    expect(await store.get(other, "tools")).toEqual({ value: bytes(), version: 1 });
-    expect(await store.get(session, "start")).toBeUndefined();
+    const value = bytes("größer");
+    expect(await store.put({ session: one, key: "client", value, replaces: 0 })).toEqual({ kind: "kept", version: 1 });
+    value.fill(0);
+    expect(await store.get(one, "client")).toEqual({ value: bytes("größer"), version: 1 });
+    expect(await store.get(one, "else")).toBeUndefined();
+    expect(await store.get(other, "client")).toBeUndefined();
+    expect(await store.put({ session: one, key: "empty", value: bytes(""), replaces: 0 })).toEqual({ kind: "kept", version: 1 });
+    expect(await store.get(one, "empty")).toEqual({ value: bytes(""), version: 1 });
   });
 
-  it("are replaced at their version; of two who change one, the other is told of it", async () => {
+  it("are replaced from the version that is there, and from no other", async () => {
     const store = open();
-    const put = (value: number, replaces: number) => store.put({ session, key: "k", value: bytes(value), replaces });
-    expect(await put(1, 3)).toEqual({ kind: "conflict", version: 0 });
-    const outcomes = await Promise.all([put(1, 0), put(2, 0)]);
-    expect(outcomes).toEqual([
-      { kind: "kept", version: 1 },
-      { kind: "conflict", version: 1 },
+    const put = (text: string, replaces: number) => store.put({ session: one, key: "client", value: bytes(text), replaces });
+    expect(await put("never", 1)).toEqual({ kind: "conflict", version: 0 });
+    await put("a", 0);
+    expect(await put("b", 1)).toEqual({ kind: "kept", version: 2 });
+    expect(await put("late", 1)).toEqual({ kind: "conflict", version: 2 });
+    expect(await put("again", 0)).toEqual({ kind: "conflict", version: 2 });
+    expect(await store.get(one, "client")).toEqual({ value: bytes("b"), version: 2 });
+  });
+
+  it("have lists, in order and bounded", async () => {
+    const store = open();
+    const append = (text: string) => store.append({ session: one, list: "feedback", value: bytes(text), entriesMax: 3 });
+    expect([await append("a"), await append("b"), await append("c"), await append("d")]).toEqual([1, 2, 3, undefined]);
+    const entries = (after: number, limit: number) => store.entries({ session: one, list: "feedback", after, limit });
+    expect(await entries(0, 2)).toEqual([
+      { place: 1, value: bytes("a") },
+      { place: 2, value: bytes("b") },
     ]);
-    expect(await put(3, 1)).toEqual({ kind: "kept", version: 2 });
-    expect(await put(4, 1)).toEqual({ kind: "conflict", version: 2 });
-    expect(await store.get(session, "k")).toEqual({ value: bytes(3), version: 2 });
+    expect(await entries(2, 9)).toEqual([{ place: 3, value: bytes("c") }]);
+    expect(await store.entries({ session: other, list: "feedback", after: 0, limit: 9 })).toEqual([]);
+    expect(await store.append({ session: other, list: "feedback", value: bytes("x"), entriesMax: 3 })).toBe(1);
   });
 
-  it("share nothing with who put them there", async () => {
+  it("go with their session, and no other's go with them", async () => {
     const store = open();
-    const value = bytes(1);
-    await store.put({ session, key: "k", value, replaces: 0 });
-    await store.append({ session, list: "l", value, entriesMax: 1 });
-    value[0] = 9;
-    expect((await store.get(session, "k"))?.value).toEqual(bytes(1));
-    expect(await store.entries({ session, list: "l", after: 0, limit: 1 })).toEqual([{ place: 1, value: bytes(1) }]);
-  });
-
-  it("are lists too: in order, page by page, each of its session, and no longer than they may be", async () => {
-    const store = open();
-    const append = (value: number, list = "l") => store.append({ session, list, value: bytes(value), entriesMax: 3 });
-    for (const place of [1, 2, 3]) expect(await append(place * 10)).toBe(place);
-    expect(await append(40)).toBeUndefined();
-    expect(await append(50, "m")).toBe(1);
-    expect(await store.append({ session: other, list: "l", value: bytes(60), entriesMax: 3 })).toBe(1);
-    const page = (after: number, limit: number) => store.entries({ session, list: "l", after, limit });
-    expect(await page(0, 2)).toEqual([
-      { place: 1, value: bytes(10) },
-      { place: 2, value: bytes(20) },
-    ]);
-    expect(await page(2, 2)).toEqual([{ place: 3, value: bytes(30) }]);
-    expect(await page(3, 2)).toEqual([]);
-    expect(await store.entries({ session, list: "none", after: 0, limit: 2 })).toEqual([]);
-  });
-
-  it("go with their session, and no other's do", async () => {
-    const store = open();
-    for (const of of [session, other]) {
-      await store.put({ session: of, key: "k", value: bytes(1), replaces: 0 });
-      await store.append({ session: of, list: "l", value: bytes(1), entriesMax: 3 });
+    for (const session of [one, other]) {
+      await store.put({ session, key: "client", value: bytes("a"), replaces: 0 });
+      await store.append({ session, list: "feedback", value: bytes("a"), entriesMax: 3 });
     }
-    for (let time = 0; time < 2; time++) await store.remove(session);
-    expect(await store.get(session, "k")).toBeUndefined();
-    expect(await store.entries({ session, list: "l", after: 0, limit: 9 })).toEqual([]);
-    expect(await store.get(other, "k")).toBeDefined();
-    expect(await store.entries({ session: other, list: "l", after: 0, limit: 9 })).toHaveLength(1);
-    expect(await store.put({ session, key: "k", value: bytes(2), replaces: 0 })).toEqual({ kind: "kept", version: 1 });
+    await store.remove(one);
+    await store.remove(one);
+    expect(await store.get(one, "client")).toBeUndefined();
+    expect(await store.entries({ session: one, list: "feedback", after: 0, limit: 9 })).toEqual([]);
+    expect(await store.get(other, "client")).toMatchObject({ version: 1 });
+    expect(await store.entries({ session: other, list: "feedback", after: 0, limit: 9 })).toHaveLength(1);
+    expect(await store.put({ session: one, key: "client", value: bytes("new"), replaces: 0 })).toEqual({ kind: "kept", version: 1 });
   });
 });
 
@@ -96,19 +85,21 @@ describe("the file of notes", () => {
   it("has them when it is opened again", async () => {
     const folder = newFolder();
     const first = openSqliteNotes({ folder });
-    await first.put({ session, key: "k", value: bytes(1), replaces: 0 });
-    await first.put({ session, key: "k", value: bytes(2), replaces: 1 });
-    await first.append({ session, list: "l", value: bytes(3), entriesMax: 1 });
+    await first.put({ session: one, key: "client", value: bytes("a"), replaces: 0 });
+    await first.append({ session: one, list: "feedback", value: bytes("b"), entriesMax: 3 });
     await first[Symbol.asyncDispose]();
     await first[Symbol.asyncDispose]();
-    const again = opened(openSqliteNotes({ folder }));
-    expect(await again.get(session, "k")).toEqual({ value: bytes(2), version: 2 });
-    expect(await again.append({ session, list: "l", value: bytes(4), entriesMax: 1 })).toBeUndefined();
+    const second = opened(openSqliteNotes({ folder }));
+    expect(await second.get(one, "client")).toEqual({ value: bytes("a"), version: 1 });
+    expect(await second.append({ session: one, list: "feedback", value: bytes("c"), entriesMax: 3 })).toBe(2);
   });
 
-  it("is refused where there is no folder; the message has no path", () => {
-    expect(() => openSqliteNotes({ folder: join(newFolder(), "nowhere") })).toThrow(
-      /^notes: the file cannot be opened; its folder must be there and be writable$/,
-    );
+  it("is refused when it is something else, and damaged when a note cannot be read", async () => {
+    const noise = newFolder();
+    writeFileSync(join(noise, NOTES_FILE), "not a database, and long enough to be looked at".repeat(100));
+    expect(() => openSqliteNotes({ folder: noise })).toThrow(expect.objectContaining({ code: "data_loss" }));
+    const foreign = newFolder();
+    new DatabaseSync(join(foreign, NOTES_FILE)).exec("CREATE TABLE t (x)");
+    expect(() => openSqliteNotes({ folder: foreign })).toThrow(/some other database/);
   });
 });
