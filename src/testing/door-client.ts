@@ -61,6 +61,11 @@ export class DoorClient {
     return this.heard.at(-1)?.seq ?? (0 as Seq);
   }
 
+  /** Requests that the server has not taken yet. */
+  get unread(): number {
+    return this.#requests.size;
+  }
+
   say(request: Saying): void {
     this.#requests.push({ kind: "message", message: create(SessionRequestSchema, { request }) });
   }
@@ -173,6 +178,10 @@ class RequestQueue implements AsyncIterable<Incoming<SessionRequest>> {
   #isEnded = false;
   #failure: Error | undefined;
   #wake: () => void = () => undefined;
+
+  get size(): number {
+    return this.#waiting.length;
+  }
 
   push(request: Incoming<SessionRequest>): void {
     this.#waiting.push(request);
