@@ -1,29 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { doorWorld, pureTool, scriptedModel } from "../../../e2e/support/door.ts";
 import { sessionUidOf } from "../../base/index.ts";
-import type { JournalStore } from "../../journal/index.ts";
 import type { ModelChunk } from "../../spi/index.ts";
 import type { DoorClient } from "../../testing/door-client.ts";
-import { silent, TestModel, textResponse } from "../../testing/host.ts";
+import { TestModel, textResponse } from "../../testing/host.ts";
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-/** Counts who watches a journal. */
-function watched(journal: JournalStore): { readonly count: number } {
-  const counted = { count: 0 };
-  const watch = journal.watch.bind(journal);
-  journal.watch = (session, listener) => {
-    counted.count += 1;
-    const end = watch(session, listener);
-    let isEnded = false;
-    return () => {
-      if (!isEnded) counted.count -= 1;
-      isEnded = true;
-      end();
-    };
-  };
-  return counted;
-}
 
 async function started(client: DoorClient): Promise<DoorClient> {
   client.say({ case: "start", value: { tools: [pureTool("look")] } });
@@ -47,44 +29,6 @@ describe("a stream", () => {
     expect(at.ports.clock.pending).toBe(0);
     const back = host.client({ session: client.session });
     await back.next("presenceHint");
-    expect(at.ports.clock.pending).toBe(0);
-  });
-
-  it("leaves nothing behind, however it ends", async () => {
-    await using at = await doorWorld("memory", { models: new TestModel(silent) });
-    const watches = watched(at.journal);
-    await using host = at.host();
-    const ends: readonly ((client: DoorClient) => Promise<void>)[] = [
-      (client) => client.cut(),
-      async (client) => {
-        client.finish();
-        await client.ended();
-      },
-      async (client) => {
-        client.say({ case: "cancelSession", value: {} });
-        await client.ended();
-      },
-      async (client) => {
-        const newer = host.client({ session: client.session });
-        await client.ended();
-        await newer.cut();
-      },
-      async (client) => {
-        client.say({ case: "userMessage", value: { content: "hi" } });
-        await client.next("activityUpdate", ({ state }) => state === "thinking");
-        client.say({ case: "cancelSession", value: {} });
-        await client.ended();
-      },
-    ];
-    for (const end of ends) {
-      const client = await started(host.client());
-      expect(watches.count).toBe(1);
-      await end(client);
-      for (let turns = 0; turns < 20 && watches.count > 0; turns++) await tick();
-      expect(watches.count).toBe(0);
-    }
-    at.ports.clock.advance(15_000);
-    await tick();
     expect(at.ports.clock.pending).toBe(0);
   });
 
