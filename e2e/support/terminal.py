@@ -1,7 +1,7 @@
 """Runs a program on a terminal of its own: terminal.py COLUMNSxROWS PROGRAM [ARGUMENT...]
 
-What comes on standard input is typed, what the terminal shows goes to standard output as it is. The program's pid is written to descriptor 3. It ends
-with the program's exit code, or 128 and the signal that ended it. Standard library only.
+What comes on standard input is typed, what the terminal shows goes to standard output as it is. The program's pid is written to
+descriptor 3. It ends with the program's exit code, or 128 and the signal that ended it. Standard library only.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ import termios
 COPY_BYTES = 65536
 
 
-def main(size, program):
+def main(size: str, program: list[str]) -> int:
     columns, rows = (int(part) for part in size.split("x"))
     pid, terminal = pty.fork()
     if pid == 0:
