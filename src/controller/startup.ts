@@ -1,6 +1,7 @@
 /** What a host does with the turns that an earlier one left open. */
 
 import { toHoldfastError } from "../base/errors.ts";
+import type { SessionUid } from "../base/ids.ts";
 import type { Log } from "../base/ports.ts";
 import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
@@ -12,8 +13,10 @@ export interface StartupOptions {
   readonly controller: Controller;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Turns that are taken up at once. */
+  /** Turns that are taken up at once. One that waits for somebody who is not there does not count. */
   readonly concurrencyMax: number;
+  /** Resolves when a turn of the session waits for its client, who is not there, and when the signal fires in any case. */
+  readonly untilClientIsMissed?: ((session: SessionUid, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 /** What came of the turns that were found open. */
@@ -22,14 +25,14 @@ export interface StartupReport {
   readonly resumed: number;
   /** They may not go on here; the log says why, and Resume says it to whoever asks. */
   readonly refused: number;
-  /** They wait for somebody: a decision, or a person who looks at their error. */
+  /** They wait for somebody: a decision, a person who looks at their error, or the client whose tools they need. */
   readonly left: number;
 }
 
 const PAGE_ROWS = 100;
 
 /**
- * Resumes every interrupted turn that nobody runs, and resolves when all of them have stopped. A turn whose last word is an ERROR is
+ * Resumes every interrupted turn that nobody runs, and resolves when all of them have stopped or wait for their client. A turn whose last word is an ERROR is
  * left alone: what failed once would fail at every start. So is one that waits for a decision.
  */
 export async function resumeInterrupted(options: StartupOptions): Promise<StartupReport> {
@@ -55,11 +58,14 @@ function waits({ projection }: SessionRow): boolean {
   return turn === undefined || turn.failed || (turn.approvals.length > 0 && computeState === ComputeState.COMPUTE_COLD);
 }
 
-async function resumeOne({ controller, log }: StartupOptions, row: SessionRow): Promise<"resumed" | "refused"> {
+async function resumeOne({ controller, log, untilClientIsMissed }: StartupOptions, row: SessionRow): Promise<keyof StartupReport> {
   try {
     const { turn } = await controller.resume(row.seed.uid, undefined);
-    await turn?.outcome;
-    return "resumed";
+    if (turn === undefined) return "resumed";
+    const stopped = new AbortController();
+    const went = turn.outcome.then(() => "resumed" as const).finally(() => stopped.abort());
+    const missed = untilClientIsMissed?.(row.seed.uid, stopped.signal).then(() => "left" as const);
+    return await (missed === undefined ? went : Promise.race([went, missed]));
   } catch (error) {
     log.log("warn", "an interrupted turn was not resumed", { session: row.seed.uid, code: toHoldfastError(error).code });
     return "refused";

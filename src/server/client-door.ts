@@ -1,6 +1,6 @@
 /** The interactive door of a server: what it keeps beside sessions, the tools that clients run, and its service. */
 
-import type { Log, Ports } from "../base/index.ts";
+import type { Log, Ports, SessionUid } from "../base/index.ts";
 import type { Controller } from "../controller/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import { ClientDoor, type AgentService } from "../service/index.ts";
@@ -35,6 +35,8 @@ export interface HostClientDoor extends AsyncDisposable {
   readonly notes: NoteStore;
   /** The tools that clients run, for the controller. */
   readonly turnTools: TurnTools;
+  /** See `ClientDoor`. */
+  readonly untilClientIsMissed: (session: SessionUid, signal: AbortSignal) => Promise<void>;
   readonly service: (parts: ClientServiceParts) => Pick<AgentService, "streamSession">;
 }
 
@@ -46,6 +48,7 @@ export async function openClientDoor({ config, options, tools, ports }: HostClie
   return {
     notes,
     turnTools: door.turnTools,
+    untilClientIsMissed: (session, signal) => door.untilClientIsMissed(session, signal),
     service: (parts) => door.service({ ...parts, notes, ports, defaults }),
     [Symbol.asyncDispose]: () => notes[Symbol.asyncDispose](),
   };

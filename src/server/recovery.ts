@@ -3,6 +3,7 @@
 import { toHoldfastError, type Log } from "../base/index.ts";
 import { resumeInterrupted, type Controller } from "../controller/index.ts";
 import type { JournalStore } from "../journal/index.ts";
+import type { HostClientDoor } from "./client-door.ts";
 import type { ServerConfig } from "./config.ts";
 
 /** Turns that are resumed at once when a server starts. */
@@ -10,7 +11,7 @@ const RECOVERED_AT_ONCE_MAX = 16;
 
 /** The start's look at the turns that an earlier one left open. */
 export interface Recovery {
-  /** Takes up no further turn, and resolves when those that it took up have stopped. */
+  /** Takes up no further turn, and resolves when those that it took up have stopped or wait for their client. */
   stop(): Promise<void>;
 }
 
@@ -19,13 +20,16 @@ export interface RecoveryContext {
   readonly journal: JournalStore;
   readonly controller: Controller;
   readonly log: Log;
+  readonly clientDoor: Pick<HostClientDoor, "untilClientIsMissed">;
 }
 
 /** Begins after the port is open: nobody waits for turns that may take long. */
-export function startRecovery(recover: ServerConfig["recover"], { journal, controller, log }: RecoveryContext): Recovery {
+export function startRecovery(recover: ServerConfig["recover"], { journal, controller, log, clientDoor }: RecoveryContext): Recovery {
   const stopping = new AbortController();
   if (recover === "leave") return { stop: async () => undefined };
-  const resuming = resumeInterrupted({ journal, controller, log, signal: stopping.signal, concurrencyMax: RECOVERED_AT_ONCE_MAX }).then(
+  const { untilClientIsMissed } = clientDoor;
+  const { signal } = stopping;
+  const resuming = resumeInterrupted({ journal, controller, log, signal, concurrencyMax: RECOVERED_AT_ONCE_MAX, untilClientIsMissed }).then(
     (report) => log.log("info", "looked for interrupted turns", { ...report }),
     (error: unknown) => log.log("error", "interrupted turns could not be looked for", { code: toHoldfastError(error).code }),
   );

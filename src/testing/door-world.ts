@@ -32,11 +32,14 @@ export interface DoorWorldOptions {
 export class DoorHost implements AsyncDisposable {
   readonly host: TestHost;
   readonly service: Pick<AgentService, "streamSession">;
+  /** What the host's turns have in common with its streams. */
+  readonly door: ClientDoor;
   readonly #clients: DoorClient[] = [];
 
-  constructor(host: TestHost, service: Pick<AgentService, "streamSession">) {
+  constructor(host: TestHost, service: Pick<AgentService, "streamSession">, door: ClientDoor) {
     this.host = host;
     this.service = service;
+    this.door = door;
   }
 
   /** Opens a stream. */
@@ -92,7 +95,7 @@ export class DoorWorld {
       log,
       defaults: { harness: "agent", model },
     });
-    return new DoorHost(host, service);
+    return new DoorHost(host, service, door);
   }
 
   /** How each ended turn of a session replays: `same`, or why not. */

@@ -1,5 +1,6 @@
 /** The interactive door: `roz.v1.AgentService.StreamSession` over a journal and a controller. */
 
+import type { SessionUid } from "../../base/ids.ts";
 import type { Log, Ports } from "../../base/ports.ts";
 import type { Controller } from "../../controller/index.ts";
 import type { JournalStore } from "../../journal/index.ts";
@@ -57,6 +58,11 @@ export class ClientDoor {
   /** The tools that clients run, for the host's controller. */
   get turnTools(): TurnTools {
     return this.#clientTools.turnTools;
+  }
+
+  /** Resolves when a turn of the session waits for a client that is not there, and when the signal fires in any case. */
+  untilClientIsMissed(session: SessionUid, signal: AbortSignal): Promise<void> {
+    return this.#channels.untilUnheard(session, signal);
   }
 
   /** The handler over the controller that has them. */

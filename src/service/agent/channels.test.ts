@@ -77,4 +77,33 @@ describe("the channel of a session", () => {
     channels.detach(session, second.made);
     expect(channels.streams).toBe(0);
   });
+
+  it("tells whether a request waits for a stream: at once, when one is made, when the stream goes, and at the latest when asked to", async () => {
+    const { channels, session, signal } = world();
+    const { made } = port();
+    const heard: string[] = [];
+    const listen = (name: string, until = signal.signal) => channels.untilUnheard(session, until).then(() => heard.push(name));
+    const asking = new AbortController();
+    const before = [listen("made"), listen("made")];
+    channels.attach(session, made);
+    channels.detach(session, made);
+    await Promise.resolve();
+    expect(heard).toEqual([]);
+    const outcome = channels.request(session, { call: call("c1"), timeoutMs: 1_000 }, asking.signal);
+    await Promise.all(before);
+    await listen("waits");
+    channels.attach(session, made);
+    const after = listen("gone");
+    await Promise.resolve();
+    expect(heard).toEqual(["made", "made", "waits"]);
+    channels.detach(session, made);
+    await after;
+    asking.abort(new Error("enough"));
+    await expect(outcome).rejects.toThrow("enough");
+    const stopping = new AbortController();
+    const stopped = listen("asked", stopping.signal);
+    stopping.abort();
+    await stopped;
+    expect(heard).toEqual(["made", "made", "waits", "gone", "asked"]);
+  });
 });

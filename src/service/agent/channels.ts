@@ -96,6 +96,8 @@ interface Channel {
 export class Channels {
   readonly #clock: Clock;
   readonly #channels = new Map<SessionUid, Channel>();
+  /** Who waits for a request that no stream hears. */
+  readonly #unheard = new Map<SessionUid, Set<() => void>>();
   #streams = 0;
 
   constructor(clock: Clock) {
@@ -125,7 +127,22 @@ export class Channels {
     channel.port = undefined;
     this.#streams -= 1;
     for (const request of requestsOf(channel)) request.held();
+    this.#tellUnheard(session, channel);
     this.#tidy(session, channel);
+  }
+
+  /** Resolves when a request of the session waits for a stream: at once where one does, and when the signal fires in any case. */
+  async untilUnheard(session: SessionUid, signal: AbortSignal): Promise<void> {
+    const channel = this.#channels.get(session);
+    if (signal.aborted || (channel !== undefined && isUnheard(channel))) return;
+    const listeners = this.#unheard.get(session) ?? new Set();
+    this.#unheard.set(session, listeners);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    listeners.add(resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    await promise;
+    listeners.delete(resolve);
+    if (listeners.size === 0 && this.#unheard.get(session) === listeners) this.#unheard.delete(session);
   }
 
   /**
@@ -144,6 +161,7 @@ export class Channels {
     const giveUp = (): void => request.giveUp(signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });
     channel.port?.ask(request);
+    this.#tellUnheard(session, channel);
     try {
       return await request.outcome;
     } finally {
@@ -172,6 +190,10 @@ export class Channels {
     if (channel !== undefined) channel.answered = undefined;
   }
 
+  #tellUnheard(session: SessionUid, channel: Channel): void {
+    if (isUnheard(channel)) for (const tell of this.#unheard.get(session) ?? []) tell();
+  }
+
   #of(session: SessionUid): Channel {
     const known = this.#channels.get(session);
     if (known !== undefined) return known;
@@ -188,4 +210,8 @@ export class Channels {
 
 function requestsOf({ open }: Channel): readonly OpenRequest[] {
   return open === undefined ? [] : [...open.values()];
+}
+
+function isUnheard(channel: Channel): boolean {
+  return channel.port === undefined && requestsOf(channel).length > 0;
 }
