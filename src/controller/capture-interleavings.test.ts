@@ -1,5 +1,5 @@
 /**
- * Sessions with memory on two hosts, in random interleavings from a seed: turns, forks, suspensions, deletions, kills, appends that fail or
+ * Sessions with memory on two hosts, in random interleavings from a seed: turns, forks, suspensions, cancels, deletions, kills, idleness, appends that fail or
  * come through unseen, and sweeps at any moment. No session may ever find a part of its memory gone, and in the end nothing may be left that
  * no session needs.
  */
@@ -39,10 +39,16 @@ const COUNTER = describeHarness({
   capabilities: { resumability: Resumability.REQUIRES_MEMORY_SNAPSHOT, forkSafe: true },
 });
 
-const count: RunWithMemory = async (memory, _start, sink) => {
-  memory["count"] = Number(memory["count"] ?? 0) + 1;
-  await sink.output(`count ${String(memory["count"])}`);
-};
+/** Counts its turns in memory; `pause` takes a while. */
+const counting =
+  (pause: () => Promise<void>): RunWithMemory =>
+  async (memory, _start, sink, { signal }) => {
+    memory["count"] = Number(memory["count"] ?? 0) + 1;
+    await pause();
+    signal.throwIfAborted();
+    await sink.output(`count ${String(memory["count"])}`);
+    await pause();
+  };
 
 /** What is planted into a world, to show that it would be noticed. */
 interface Planted {
@@ -57,6 +63,8 @@ const ACTORS = 4;
 const ROUNDS = 5;
 const STEPS = 3;
 const STEP_MS_MAX = 10 * 60_000;
+/** Idle sessions go warm, then cold, as time passes. */
+const IDLE = { pauseAfterMs: 60_000, suspendAfterMs: 8 * 60_000 };
 
 /** Errors of sessions that were raced, deleted or reclaimed are no concern of ours; those that speak of captures are. */
 const LOST = /snapshot|layer|stored memory|captures/;
@@ -122,6 +130,7 @@ class World {
       [4, "fork"],
       [2, "suspend"],
       [2, "resume"],
+      [2, "cancel"],
       [1, "delete"],
       [1, "kill"],
       [5, "time"],
@@ -138,6 +147,8 @@ class World {
         return;
       case "suspend":
         return void (await host.controller.suspend(session, undefined));
+      case "cancel":
+        return void (await host.controller.cancel({ session, executionId: "", reason: "USER" }));
       case "resume":
         return void (await (
           await host.controller.resume(session, undefined)
@@ -234,12 +245,15 @@ class World {
   }
 
   #newHost(hostId: string): { host: TestHost; runtime: MemoryRuntime } {
-    const runtime = new MemoryRuntime({ describe: () => COUNTER, run: count, captures: this.#captures });
+    const runtime = new MemoryRuntime({ describe: () => COUNTER, run: counting(() => this.#pause()), captures: this.#captures });
     Object.assign(runtime, this.#planted.runtime?.(runtime));
     const entry = createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true });
     const { ports } = this;
     const list = this.#planted.listed?.(this.#journal) ?? this.#journal.list;
-    return { runtime, host: new TestHost({ journal: { ...this.#journal, list }, ports, harnesses: {}, placed: [entry], hostId }) };
+    return {
+      runtime,
+      host: new TestHost({ journal: { ...this.#journal, list }, ports, harnesses: {}, placed: [entry], hostId, idle: IDLE }),
+    };
   }
 
   /** Others get their turn between any two steps. */

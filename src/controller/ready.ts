@@ -9,7 +9,7 @@
  * - Nobody waits for a harness without bounds: after `READY_MAX_MS` the turn begins as it was planned, and can be cancelled.
  */
 
-import { toHoldfastError, type HoldfastError } from "../base/errors.ts";
+import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import type { Fence, HostId } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import type { JournalStore, SessionRow } from "../journal/index.ts";
@@ -51,7 +51,7 @@ export async function readyHarness(context: ReadyContext, row: SessionRow, plan:
   if (harness.sandboxed && keep === undefined) return { plan, keep, claimed };
   const wake = { sessionUid: seed.uid, fence: keep ?? row.fence, identity: seed.identity, compute: computeToRestore(row) };
   try {
-    const descriptor = (await inTime(context, harness.ready(wake))) ?? plan.descriptor;
+    const descriptor = (await inTime(context, (signal) => harness.ready({ ...wake, signal }))) ?? plan.descriptor;
     refuseForeignMemory(descriptor, harness, seed);
     return { plan: { ...plan, descriptor }, keep, claimed };
   } catch (error) {
@@ -72,13 +72,22 @@ async function claim({ journal, hostId, leaseMs }: ReadyContext, row: SessionRow
   return outcome.kind === "appended" ? outcome.fence : undefined;
 }
 
-/** Undefined when it takes too long; it goes on, and the turn waits for it once it has begun. */
-async function inTime({ clock, leaseMs }: ReadyContext, ready: Promise<HarnessDescriptor>): Promise<HarnessDescriptor | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = clock.after(Math.min(READY_MAX_MS, leaseMs / 3), () => late.resolve(undefined));
-  ready.catch(() => undefined);
+/** Undefined when it takes too long: it is given up, so that the turn that has begun can go about it, and be cancelled meanwhile. */
+async function inTime(
+  { clock, leaseMs }: ReadyContext,
+  ready: (signal: AbortSignal) => Promise<HarnessDescriptor>,
+): Promise<HarnessDescriptor | undefined> {
+  const late = new AbortController();
+  const waited = Promise.withResolvers<undefined>();
+  const timer = clock.after(Math.min(READY_MAX_MS, leaseMs / 3), () => {
+    // In this order: that it is given up is no reason why it cannot be had.
+    waited.resolve(undefined);
+    late.abort(new HoldfastError("deadline_exceeded", "harness: it was not ready in time"));
+  });
   try {
-    return await Promise.race([ready, late.promise]);
+    const asked = ready(late.signal);
+    asked.catch(() => undefined);
+    return await Promise.race([asked, waited.promise]);
   } finally {
     timer.cancel();
   }

@@ -78,7 +78,9 @@ describe("a config file", () => {
     const config = write(JSON.stringify({ model: "file", harness: "file", logLevel: "debug" }));
     const env = { HOLDFAST_CONFIG: config, HOLDFAST_HARNESS: "variable", HOLDFAST_MODEL: "variable" };
     expect(readConfig({ model: "flag" }, env)).toMatchObject({ defaults: { model: "flag", harness: "variable" }, logLevel: "debug" });
-    expect(read({})).toEqual(DEFAULT_CONFIG);
+    const { hiddenFiles, ...changed } = read({});
+    expect({ ...changed, hiddenFiles: [] }).toEqual(DEFAULT_CONFIG);
+    expect(hiddenFiles).toEqual([expect.stringMatching(/holdfast\.json$/)]);
     expect(readConfig({ config: "" }, {})).toEqual(DEFAULT_CONFIG);
   });
 

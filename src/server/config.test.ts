@@ -59,7 +59,7 @@ describe("a server's configuration", () => {
       pauseAfterIdleMs: undefined,
       suspendAfterIdleMs: undefined,
       tokens: undefined,
-      secretFiles: [],
+      hiddenFiles: [],
     });
   });
 
@@ -132,7 +132,8 @@ describe("a server's configuration", () => {
       pauseAfterIdleMs: 60_000,
       suspendAfterIdleMs: 3_600_000,
       tokens: { signer, issuer: "https://holdfast.example", lifetimeMs: 60_000 },
-      secretFiles: [
+      hiddenFiles: [
+        env.HOLDFAST_CONFIG,
         env.HOLDFAST_TOKEN_FILE,
         env.HOLDFAST_OPERATOR_TOKEN_FILE,
         env.HOLDFAST_SIGNING_KEY_FILE,

@@ -77,8 +77,8 @@ export interface ServerConfig {
   readonly suspendAfterIdleMs: number | undefined;
   /** Signs the tokens that harnesses mint; undefined where they mint none. */
   readonly tokens: { readonly signer: Signer; readonly issuer: string; readonly lifetimeMs: number } | undefined;
-  /** The files that secrets were read from, absolute: a confined harness does not see them, wherever they lie. */
-  readonly secretFiles: readonly string[];
+  /** The config file and those that secrets were read from, absolute: a confined harness does not see them, wherever they lie. */
+  readonly hiddenFiles: readonly string[];
 }
 
 /** Values of flags by the names of their settings; undefined where a flag was not given. */
@@ -130,7 +130,7 @@ export function readConfig(flags: Flags, env: Environment): ServerConfig {
     suspendAfterIdleMs: idleMsOf(values, "suspendAfterIdle"),
     tokens: mintingOf(values),
     // Read last: the harnesses, tools and approvals above have named theirs.
-    secretFiles: [...secretFiles],
+    hiddenFiles: [...pathsOf(values, "config"), ...secretFiles],
   };
 }
 

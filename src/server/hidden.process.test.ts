@@ -62,7 +62,7 @@ describe.runIf(IS_CONFINABLE)("the secrets of a server, beside its config file",
       "others-secret": "",
       "tracker-secret": "",
       ".holdfast/journal.sqlite": "ENOENT",
-      "holdfast.json": '{"listen"',
+      "holdfast.json": "",
     });
   });
 

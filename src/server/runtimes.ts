@@ -17,7 +17,7 @@ import type { Grant } from "./harness-services.ts";
 
 /** What runtimes are opened with. */
 export interface RuntimesOptions {
-  readonly config: Pick<ServerConfig, "store"> & Partial<Pick<ServerConfig, "secretFiles">>;
+  readonly config: Pick<ServerConfig, "store"> & Partial<Pick<ServerConfig, "hiddenFiles">>;
   readonly captures: HostCaptures;
   readonly ports: Ports;
   readonly log: Log;
@@ -56,9 +56,9 @@ export function openBlobs({ config, ports }: Pick<RuntimesOptions, "config" | "p
   return openFileBlobStore({ folder: join(store.folder, "blobs"), clock: ports.clock });
 }
 
-/** What of this host no sandbox sees, also where it lies beside the harness: the journal, what is stored with it, and secrets. */
-function hiddenOf({ store, secretFiles = [] }: RuntimesOptions["config"]): readonly string[] {
-  return [...(store.kind === "memory" ? [] : [resolve(store.folder)]), ...secretFiles];
+/** What of this host no sandbox sees, also where it lies beside the harness: the journal, what is stored with it, its settings and secrets. */
+function hiddenOf({ store, hiddenFiles = [] }: RuntimesOptions["config"]): readonly string[] {
+  return [...(store.kind === "memory" ? [] : [resolve(store.folder)]), ...hiddenFiles];
 }
 
 function processRuntime(config: ProcessHarness, { config: host, ports, log, grant }: RuntimesOptions): Runtime {

@@ -45,8 +45,9 @@ export function confinedArguments(
     ...binds.map(({ kind, source, destination }) => [kind, source, destination]),
     ...masksOf(hidden, [...SYSTEM.filter(isFolderOfItsOwn).map(seenAsIs), ...binds]).map(masked),
     socketFolder === undefined ? [] : ["--bind", socketFolder, socketFolder],
-    // Both are memory without a bound. The devices in `/dev`, and what is mounted in either, stay as they are.
-    ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"],
+    // A child of root's is root to the kernel's own settings in `/proc/sys`, though it has no capability. The other two are memory without a
+    // bound; the devices in `/dev`, and what is mounted in either, stay as they are.
+    ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"],
   ];
   return options.flat();
 }

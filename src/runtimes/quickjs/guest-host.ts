@@ -7,7 +7,9 @@ import type { Engine } from "./engine.ts";
 import { PRELUDE } from "./guest/prelude.ts";
 import type { WaitingTimer } from "./guest-timers.ts";
 import type { QuickJsLimits } from "./limits.ts";
-import { Sandbox } from "./sandbox.ts";
+import { plainBytesOf } from "./memory-delta.ts";
+import type { RawMemory } from "./messages.ts";
+import { Sandbox, WHOLE_FACTOR } from "./sandbox.ts";
 import type { SnapshotStore, StoredBase } from "./snapshot-store.ts";
 import { WorkerLink } from "./worker-link.ts";
 import { WorkerPool, type Lane } from "./worker-pool.ts";
@@ -36,8 +38,8 @@ export interface Beginning {
   readonly deltas: readonly Uint8Array[];
   /** Whether the deltas are this session's own stored layers: the next capture is then what changed since. */
   readonly isKept: boolean;
-  /** What of the memory is not stored. */
-  readonly unstored?: Uint8Array | undefined;
+  /** Whose memory it was, where it is a fork's. */
+  readonly forkOf?: SessionUid | undefined;
   readonly timers: readonly WaitingTimer[];
   readonly nowMs: number;
 }
@@ -67,7 +69,11 @@ export class GuestHost {
   /** Starts a VM for a session. */
   async start(session: SessionUid, beginning: Beginning): Promise<Sandbox> {
     const vm = ++this.#vms;
-    const link = await this.#load(vm, beginning, this.#pool.laneOf(session));
+    // A fork costs others what its parent did.
+    if (beginning.forkOf !== undefined && this.#pool.laneOf(beginning.forkOf) === "slow") this.#pool.slowDown(session);
+    let lane = this.#pool.laneOf(session);
+    const { link, cpuMs } = await this.#load(vm, beginning, lane);
+    if (cpuMs >= WHOLE_FACTOR * this.#options.slowSliceCpuMs) this.#pool.slowDown(session);
     const { limits, clock, digest, log, slowSliceCpuMs, onConsole, onFault } = this.#options;
     const sandbox = new Sandbox(vm, link, {
       sessionUid: session,
@@ -82,7 +88,6 @@ export class GuestHost {
       nowMs: beginning.nowMs,
       timers: beginning.timers,
     });
-    let lane = this.#pool.laneOf(session);
     sandbox.relocate = async () => {
       if (this.#pool.laneOf(session) === lane) return;
       lane = this.#pool.laneOf(session);
@@ -91,9 +96,18 @@ export class GuestHost {
     return sandbox;
   }
 
-  /** Merges packed pages on whichever thread has the least to do. */
-  merge(deltas: readonly Uint8Array[], memoryBytes: number): Promise<Uint8Array> {
-    return this.#pool.worker("quick").call({ kind: "merge", deltas, memoryBytes });
+  /** Merges packed pages on whichever thread has the least to do; many of them where nobody is kept waiting, and a part at a time. */
+  async merge(deltas: readonly Uint8Array[], memoryBytes: number): Promise<Uint8Array> {
+    const isLittle = deltas.reduce((bytes, delta) => bytes + plainBytesOf(delta), 0) <= MERGED_BYTES_LITTLE;
+    let left = deltas;
+    do {
+      const count = mergedAtOnce(left);
+      const merged = await this.#pool
+        .worker(isLittle ? "quick" : "slow")
+        .call({ kind: "merge", deltas: left.slice(0, count), memoryBytes });
+      left = [merged, ...left.slice(count)];
+    } while (left.length > 1);
+    return left[0]!;
   }
 
   async close(): Promise<void> {
@@ -117,15 +131,22 @@ export class GuestHost {
     return store.putBase(image);
   }
 
-  async #load(vm: number, beginning: Beginning, lane: Lane): Promise<WorkerLink> {
-    const { base, memoryBytes, deltas, isKept, unstored, nowMs } = beginning;
+  async #load(
+    vm: number,
+    beginning: Beginning,
+    lane: Lane,
+    raw?: RawMemory,
+  ): Promise<{ readonly link: WorkerLink; readonly cpuMs: number }> {
+    const { base, memoryBytes, deltas, isKept, nowMs } = beginning;
     const link = this.#pool.worker(lane);
     // Counted from now on, so that the next one is placed elsewhere.
     link.lost.set(vm, () => undefined);
     try {
       await link.useBase(base.ref.digest, base.image);
-      await link.call({ kind: "load", vm, base: base.ref.digest, memoryBytes, deltas, isKept, unstored, nowMs });
-      return link;
+      const handedOver = raw === undefined ? [] : [raw.bytes.buffer, raw.stored.numbers.buffer, raw.stored.bytes.buffer];
+      const request = { kind: "load", vm, base: base.ref.digest, memoryBytes, deltas, isKept, raw, nowMs } as const;
+      const { cpuMs } = await link.call(request, handedOver);
+      return { link, cpuMs };
     } catch (error) {
       link.lost.delete(vm);
       throw error;
@@ -134,9 +155,9 @@ export class GuestHost {
 
   async #move(sandbox: Sandbox, base: StoredBase, lane: Lane): Promise<void> {
     const { link: from, vm } = sandbox;
-    const { memoryBytes, whole, unstored } = await from.call({ kind: "export", vm });
-    const beginning = { base, memoryBytes, deltas: [whole], isKept: true, unstored, timers: [], nowMs: sandbox.nowMs };
-    const link = await this.#load(vm, beginning, lane);
+    const raw = await from.call({ kind: "export", vm });
+    const beginning = { base, memoryBytes: raw.bytes.length, deltas: [], isKept: true, timers: [], nowMs: sandbox.nowMs };
+    const { link } = await this.#load(vm, beginning, lane, raw);
     if (sandbox.isGone) {
       await link.call({ kind: "drop", vm });
       throw new HoldfastError("unavailable", "the sandbox is gone");
@@ -146,4 +167,16 @@ export class GuestHost {
     sandbox.link = link;
     await from.call({ kind: "drop", vm }).catch(() => undefined);
   }
+}
+
+/** What one merge reads before it lets others have their turn. */
+const MERGED_BYTES_MAX = 8 * 2 ** 20;
+/** Merges that read no more keep nobody waiting. */
+const MERGED_BYTES_LITTLE = 2 ** 20;
+
+/** How many of the first deltas are merged at once: two at least. */
+function mergedAtOnce(deltas: readonly Uint8Array[]): number {
+  let bytes = 0;
+  const tooMany = deltas.findIndex((delta) => (bytes += plainBytesOf(delta)) > MERGED_BYTES_MAX);
+  return tooMany < 0 ? deltas.length : Math.max(2, tooMany);
 }

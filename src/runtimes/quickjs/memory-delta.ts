@@ -123,8 +123,13 @@ export function readDelta(packed: Uint8Array, memoryBytes: number, visit: RunVis
   }
 }
 
+/** How long a delta is before it is compressed, as it says itself: what reading it costs. */
+export function plainBytesOf(packed: Uint8Array): number {
+  return packed.length < 4 ? 0 : new DataView(packed.buffer, packed.byteOffset, packed.byteLength).getUint32(0, true);
+}
+
 function inflated(packed: Uint8Array, memoryBytes: number): Uint32Array {
-  const plainBytes = new DataView(packed.buffer, packed.byteOffset, packed.byteLength).getUint32(0, true);
+  const plainBytes = plainBytesOf(packed);
   // Every page with all of its words and the heads of as many runs as there can be.
   const most = 4 + Math.ceil(memoryBytes / PAGE_BYTES) * 2 * PAGE_BYTES;
   if (plainBytes < 4 || plainBytes > most || plainBytes % 4 !== 0) throw new RangeError("its length cannot be right");

@@ -17,6 +17,13 @@ export interface PackedImage {
   readonly pages: Uint8Array;
 }
 
+/** A VM as it is, handed from thread to thread. */
+export interface RawMemory {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Pages as they were at the last capture that is stored, where they are not the base's: their numbers, and their bytes one after the other. */
+  readonly stored: { readonly numbers: Uint32Array<ArrayBuffer>; readonly bytes: Uint8Array<ArrayBuffer> };
+}
+
 /** What a worker is started with. */
 export interface WorkerStart {
   readonly wasm: WebAssembly.Module;
@@ -77,8 +84,8 @@ export type WorkerRequest =
   /** Keeps a base under a name, for all VMs that begin with it. */
   | { readonly kind: "base"; readonly base: string; readonly image: PackedImage }
   /**
-   * Makes a VM of a base and deltas. `isKept`: that is stored, but for what `unstored` holds, so that the next capture is what changed
-   * since.
+   * Makes a VM of a base and deltas, or of what another thread handed over. `isKept`: the deltas are stored, so that the next capture is what
+   * changed since.
    */
   | {
       readonly kind: "load";
@@ -87,28 +94,33 @@ export type WorkerRequest =
       readonly memoryBytes: number;
       readonly deltas: readonly Uint8Array[];
       readonly isKept: boolean;
-      readonly unstored?: Uint8Array | undefined;
+      readonly raw?: RawMemory | undefined;
       readonly nowMs: number;
     }
   | { readonly kind: "deliver"; readonly vm: number; readonly delivery: Delivery }
   /** What changed since the last capture (`whole`: since the base). The VM must be waiting, as it is between requests. */
   | { readonly kind: "capture"; readonly vm: number; readonly isWhole: boolean }
-  /** All of a VM, for another thread: what it is, and what of that is not stored. */
+  /** All of a VM, for another thread. */
   | { readonly kind: "export"; readonly vm: number }
   | { readonly kind: "merge"; readonly deltas: readonly Uint8Array[]; readonly memoryBytes: number }
   | { readonly kind: "drop"; readonly vm: number }
   /** Gives the memory of dropped VMs back. */
   | { readonly kind: "collect" };
 
+/** Processor time that others on the thread waited for. */
+export interface Cost {
+  readonly cpuMs: number;
+}
+
 /** The answer to each kind of request. */
 export interface WorkerAnswers {
   readonly boot: PackedImage;
   readonly base: undefined;
-  readonly load: undefined;
+  readonly load: Cost;
   readonly deliver: Slice;
   /** `pages`: how many changed. */
-  readonly capture: { readonly memoryBytes: number; readonly pages: number; readonly delta: Uint8Array };
-  readonly export: { readonly memoryBytes: number; readonly whole: Uint8Array; readonly unstored: Uint8Array };
+  readonly capture: Cost & { readonly memoryBytes: number; readonly pages: number; readonly delta: Uint8Array };
+  readonly export: RawMemory;
   readonly merge: Uint8Array;
   readonly drop: undefined;
   readonly collect: undefined;

@@ -210,7 +210,8 @@ class QuickJsRuntime implements Runtime {
     const { head, base, deltas, chain } = capture;
     const { memoryBytes, nowMs } = head;
     const timers = this.#residents.timersLeft([options.sessionUid, sessionUidOf(head.session)], head.timers);
-    const beginning = { base, memoryBytes, deltas, isKept: isOwn, timers, nowMs };
+    const forkOf = isOwn ? undefined : sessionUidOf(head.session);
+    const beginning = { base, memoryBytes, deltas, isKept: isOwn, forkOf, timers, nowMs };
     const resident = await this.#begin(options.sessionUid, options.fence, beginning, options.signal);
     if (isOwn) resident.chain = chain;
     return resident.incarnation;

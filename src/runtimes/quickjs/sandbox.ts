@@ -26,6 +26,9 @@ const GRPC_UNKNOWN = 2;
 /** What the host's part of a delivery costs a turn beside the guest's own processor time. */
 const DELIVERY_CPU_MS = 0.1;
 
+/** A session's first capture, and its restore, are of all its memory; they may keep others waiting for so much longer than a slice. */
+export const WHOLE_FACTOR = 5;
+
 /** What a sandbox is made of. */
 export interface SandboxOptions {
   readonly sessionUid: SessionUid;
@@ -33,7 +36,7 @@ export interface SandboxOptions {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly log: Log;
-  /** A slice of at least so much processor time makes the session slow. */
+  /** A slice, or a capture, of at least so much processor time makes the session slow. */
   readonly slowSliceCpuMs: number;
   readonly onSlow: () => void;
   /** The guest went too far. `inTimer`: as a timer of it fired. */
@@ -144,7 +147,10 @@ export class Sandbox {
   /** What changed since the last capture, or since the base, and what waits. The VM must be at rest. */
   async capture(isWhole: boolean): Promise<Capture> {
     const facts = { deliveries: this.deliveries, timers: this.timers.facts(), nowMs: this.#nowMs };
-    return { ...facts, ...(await this.link.call({ kind: "capture", vm: this.vm, isWhole })) };
+    const captured = await this.link.call({ kind: "capture", vm: this.vm, isWhole });
+    const { slowSliceCpuMs, onSlow } = this.#options;
+    if (captured.cpuMs >= slowSliceCpuMs * (isWhole ? WHOLE_FACTOR : 1)) onSlow();
+    return { ...facts, ...captured };
   }
 
   /** The thread forgets the VM. Doing it again does nothing. */

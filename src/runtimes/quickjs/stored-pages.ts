@@ -35,6 +35,14 @@ export class StoredPages {
     this.#numbers.add(number);
   }
 
+  /** All of them: their numbers, and their bytes one after the other. */
+  all(): { readonly numbers: Uint32Array<ArrayBuffer>; readonly bytes: Uint8Array<ArrayBuffer> } {
+    const numbers = Uint32Array.from(this.#numbers);
+    const bytes = new Uint8Array(numbers.length * PAGE_BYTES);
+    for (const [index, number] of numbers.entries()) bytes.set(pageOf(this.#bytes, number), index * PAGE_BYTES);
+    return { numbers, bytes };
+  }
+
   #makeRoom(bytes: number): void {
     const wasmPages = Math.ceil(bytes / WASM_PAGE_BYTES);
     if (this.#memory === undefined) this.#memory = new WebAssembly.Memory({ initial: wasmPages });

@@ -14,7 +14,7 @@ import type { DoorMessage } from "./guest/door.ts";
 import { ranInTime } from "./hung-engine.ts";
 import type { QuickJsLimits } from "./limits.ts";
 import { applyDeltas, deltaOf, PAGE_BYTES, pageOf, type DeltaWriter } from "./memory-delta.ts";
-import type { Delivery, EngineState, Fault, Slice } from "./messages.ts";
+import type { Delivery, EngineState, Fault, RawMemory, Slice } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { StoredPages } from "./stored-pages.ts";
 import { cpuMs, faultOf, MEMORY_FAULT } from "./worker-faults.ts";
@@ -55,9 +55,10 @@ export interface LoadedFrom {
   readonly memoryBytes: number;
   /** Packed. */
   readonly deltas: readonly Uint8Array[];
-  /** Whether that is stored, but for `unstored`. */
+  /** Whether that is stored. */
   readonly isKept: boolean;
-  readonly unstored?: Uint8Array | undefined;
+  /** The memory as it is, in the place of the deltas. */
+  readonly raw?: RawMemory | undefined;
 }
 
 /** A VM. */
@@ -97,20 +98,22 @@ export class GuestVm {
   /** Makes a VM of a base and what changed since. */
   static async load(wasm: WebAssembly.Module, limits: QuickJsLimits, from: LoadedFrom): Promise<GuestVm> {
     const guest = new GuestVm(limits);
-    const { base, memoryBytes, isKept, unstored } = from;
+    const { base, memoryBytes, deltas, isKept, raw } = from;
     guest.#base = base;
     // An empty memory of the right length: copying the zero pages too would make each VM twice as large.
     const memory: Uint8Array = Object.defineProperty(new Uint8Array(0), "byteLength", { value: memoryBytes });
     guest.#vm = await QuickJS.restore({ ...base.state, memory, extensions: [] }, guest.#options(wasm));
     const live = guest.memory();
-    for (const [number, bytes] of base.pages) live.set(bytes, number * PAGE_BYTES);
-    const changed = applyDeltas(live, from.deltas);
+    if (raw === undefined) for (const [number, bytes] of base.pages) live.set(bytes, number * PAGE_BYTES);
+    else copyPages(raw.bytes, live);
+    const changed = applyDeltas(live, deltas);
     const exports = guest.#exports();
     // oxlint-disable-next-line no-underscore-dangle -- it is called that.
     exports.__stack_pointer.value = base.state.stackPointer;
     exports.qjs_set_memory_limit(limits.memoryBytes);
     exports.qjs_set_max_stack_size(limits.stackBytes);
-    if (isKept) guest.#keep(live, changed, unstored);
+    if (raw !== undefined) guest.#keep(raw.stored.numbers, (index) => pageOf(raw.stored.bytes, index));
+    else if (isKept) guest.#keep([...changed], (_index, number) => pageOf(live, number));
     guest.#vm.registerHostCallback(HOST_POST, guest.#hostPost());
     return guest;
   }
@@ -138,10 +141,9 @@ export class GuestVm {
     return this.#since(stored, (number, page) => stored.set(number, page));
   }
 
-  /** What changed since the base, and which part of that is not stored, both packed. */
-  export(): { readonly whole: Uint8Array; readonly unstored: Uint8Array } {
-    const whole = this.#since(undefined).finish("small");
-    return { whole, unstored: this.#since(this.#stored).finish("small") };
+  /** All of it, for another thread. */
+  export(): RawMemory {
+    return { bytes: this.memory().slice(), stored: this.#stored.all() };
   }
 
   #since(stored: StoredPages | undefined, onChanged?: (number: number, page: Uint8Array) => void): DeltaWriter {
@@ -149,13 +151,11 @@ export class GuestVm {
     return deltaOf(this.memory(), (number) => stored?.get(number) ?? base?.get(number), onChanged);
   }
 
-  /** Takes the memory for stored, but for what `unstored` changes. */
-  #keep(live: Uint8Array, changed: ReadonlySet<number>, unstored: Uint8Array | undefined): void {
-    this.#stored = new StoredPages(live.length);
-    for (const number of changed) this.#stored.set(number, pageOf(live, number));
-    if (unstored === undefined) return;
-    const before = live.slice();
-    for (const number of applyDeltas(before, [unstored])) this.#stored.set(number, pageOf(before, number));
+  /** Takes pages for stored. */
+  #keep(numbers: Iterable<number>, page: (index: number, number: number) => Uint8Array): void {
+    this.#stored = new StoredPages(this.memory().length);
+    let index = 0;
+    for (const number of numbers) this.#stored.set(number, page(index++, number));
   }
 
   /** Hands texts and timers to the guest and lets it work until it waits again. */
@@ -292,3 +292,13 @@ function refuseUnserved(isServed: { toBoolean(): boolean }): void {
   const message = "harness: its script must serve a harness at the sandbox's door, as serveHarness of holdfast/harness does";
   throw new HoldfastError("failed_precondition", message);
 }
+
+/** Copies what is not zero: memory takes room only where it is written to. */
+function copyPages(from: Uint8Array, to: Uint8Array): void {
+  for (let number = 0; number * PAGE_BYTES < from.length; number++) {
+    const page = pageOf(from, number);
+    if (Buffer.compare(page, ZERO) !== 0) to.set(page, number * PAGE_BYTES);
+  }
+}
+
+const ZERO = new Uint8Array(PAGE_BYTES);

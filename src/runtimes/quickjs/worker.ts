@@ -14,7 +14,7 @@ import { HoldfastError } from "../../base/index.ts";
 import { applyDeltas, mergeDeltas, pageOf } from "./memory-delta.ts";
 import type { PackedImage, WorkerAnswers, WorkerCall, WorkerReply, WorkerRequest, WorkerStart } from "./messages.ts";
 import { GuestVm, type Base } from "./vm.ts";
-import { faultOf } from "./worker-faults.ts";
+import { cpuMs, faultOf } from "./worker-faults.ts";
 
 const { wasm, limits, isLowPriority } = workerData as WorkerStart;
 if (isLowPriority) yieldToOthers();
@@ -38,10 +38,11 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
     case "load": {
       const base = bases.get(request.base);
       if (base === undefined) throw new HoldfastError("internal", "a base was not sent to its worker");
+      const startMs = cpuMs();
       const guest = await GuestVm.load(wasm, limits, { ...request, base });
       guest.nowMs = request.nowMs;
       vms.set(request.vm, guest);
-      return undefined;
+      return { cpuMs: cpuMs() - startMs };
     }
     case "deliver": {
       const slice = vmOf(request.vm).deliver(request.delivery);
@@ -49,14 +50,14 @@ async function answerTo(request: WorkerRequest): Promise<WorkerAnswers[WorkerReq
       return slice;
     }
     case "capture": {
+      const startMs = cpuMs();
       const guest = vmOf(request.vm);
       const changed = guest.capture(request.isWhole);
-      return { memoryBytes: guest.state().memoryBytes, pages: changed.pages, delta: changed.finish("small") };
+      const delta = changed.finish("small");
+      return { memoryBytes: guest.state().memoryBytes, pages: changed.pages, delta, cpuMs: cpuMs() - startMs };
     }
-    case "export": {
-      const guest = vmOf(request.vm);
-      return { memoryBytes: guest.state().memoryBytes, ...guest.export() };
-    }
+    case "export":
+      return vmOf(request.vm).export();
     case "merge":
       return mergeDeltas(request.deltas, request.memoryBytes);
     case "drop":
@@ -112,10 +113,20 @@ async function reply({ call, request }: WorkerCall): Promise<WorkerReply> {
   }
 }
 
+/** What is not copied on its way. */
+function handedOver(reply: WorkerReply): readonly ArrayBuffer[] {
+  if (!("answer" in reply) || reply.answer === undefined || !("stored" in reply.answer)) return [];
+  const { bytes, stored } = reply.answer;
+  return [bytes.buffer, stored.numbers.buffer, stored.bytes.buffer];
+}
+
 // Loading is asynchronous, so requests wait for the one before them.
 let before: Promise<void> = Promise.resolve();
 if (parentPort === null) throw new Error("this is a worker thread's program");
 const port = parentPort;
 port.on("message", (asked: WorkerCall) => {
-  before = before.then(async () => port.postMessage(await reply(asked)));
+  before = before.then(async () => {
+    const answer = await reply(asked);
+    port.postMessage(answer, handedOver(answer));
+  });
 });
