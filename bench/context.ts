@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /** The groups of measurements, in the order in which they run. */
-export const GROUPS = ["append", "verify", "replay", "turns", "agent", "wire", "processes", "quickjs", "gvisor", "long"] as const;
+export const GROUPS = ["append", "verify", "replay", "turns", "agent", "wire", "processes", "quickjs", "gvisor", "door", "long"] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** What a figure is held against: its value, or its ratio to the baseline of the same run. */

@@ -16,6 +16,7 @@ const MEASUREMENTS: Readonly<Record<Group, () => Promise<Measurement>>> = {
   processes: async () => (await import("./processes.ts")).measureProcesses,
   quickjs: async () => (await import("./quickjs.ts")).measureQuickJs,
   gvisor: async () => (await import("./gvisor.ts")).measureGvisor,
+  door: async () => (await import("./door.ts")).measureDoor,
   long: async () => (await import("./long.ts")).measureLong,
 };
 

@@ -28,7 +28,7 @@ export const NOT_MEASURED: readonly string[] = [
   "approvals, forks, tools that take time, and MCP servers",
   "journals that do not fit in memory, and large payloads",
   "REST and server-sent events, TLS, authentication",
-  "many clients at once beyond 64 turns; slow clients",
+  "many turns at once beyond 64; slow clients, but for those of the interactive door",
   "power loss and crashes: those are tests, not measurements",
 ];
 
