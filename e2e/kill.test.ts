@@ -20,7 +20,7 @@ import { SeededRandom } from "../src/testing/index.ts";
 import { ask, collect, stream } from "./support/grpc-door.ts";
 import { newDataFolder, serve } from "./support/server-process.ts";
 
-const KILLS = Number(process.env["HOLDFAST_KILLS"] ?? "25");
+const KILLS = Number(process.env["HOLDFAST_KILLS"] ?? "15");
 const SESSIONS = 4;
 /** From the first turns of a server to its end, at most. */
 const KILL_AFTER_MS_MAX = 120;

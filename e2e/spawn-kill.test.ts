@@ -38,7 +38,7 @@ const CONFIG = { agents: { lead: { tools: { free: ["spawn"] } }, scout: {} }, sp
 /** The agent's records, and those of its two workers. */
 const RECORDS = 12 + 2 * 6;
 /** The kills come so many records apart; HOLDFAST_SPAWN_KILL_STEP=1 kills at each of them. */
-const STEP = Number(process.env["HOLDFAST_SPAWN_KILL_STEP"] ?? "3");
+const STEP = Number(process.env["HOLDFAST_SPAWN_KILL_STEP"] ?? "6");
 
 /** Servers on one data folder, one after the other. */
 class Servers {

@@ -8,11 +8,11 @@ import { runCampaign } from "./support/tool-kills/campaign.ts";
 import { violationsIn, type Evidence, type RecordedCall } from "./support/tool-kills/check.ts";
 import { newDataFolder } from "./support/server-process.ts";
 
-const TURNS = Number(process.env["HOLDFAST_TOOL_TURNS"] ?? "200");
+const TURNS = Number(process.env["HOLDFAST_TOOL_TURNS"] ?? "100");
 
 describe("tools under kill -9", () => {
   it(`have every effect as often as is promised, in ${TURNS} turns`, { timeout: 120_000 + TURNS * 1_000 }, async () => {
-    const options = { turns: TURNS, seed: 20_261, sessions: 16, lifeMsMax: 10_000, lifeTurnsMax: 40 };
+    const options = { turns: TURNS, seed: 20_261, sessions: 16, lifeMsMax: 10_000, lifeTurnsMax: 16 };
     const report = await runCampaign({ ...options, folder: newDataFolder() });
     expect(report.violations).toEqual([]);
     expect(report.turns).toBe(TURNS);
