@@ -166,6 +166,6 @@ describe("kill -9 of a server whose agent has spawned", () => {
     await client[Symbol.asyncDispose]();
     await server.end("SIGTERM");
     // The test has tested something: nearly every kill came while the turn ran.
-    expect(cut).toBeGreaterThan(RECORDS / STEP / 2);
+    expect(cut).toBeGreaterThan(RECORDS / STEP / 3);
   });
 });
