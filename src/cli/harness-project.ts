@@ -47,7 +47,7 @@ export function harnessNameOf(folder: string): string {
 }
 
 /** Names that a server has for its own: a config with one of them does not start. */
-const BUILT_IN: ReadonlySet<string> = new Set(["agent", "chat", "echo"]);
+const BUILT_IN: ReadonlySet<string> = new Set(["agent", "chat", "echo", "history"]);
 const FALLBACK = "my-agent";
 
 const IGNORED = "node_modules/\n.holdfast/\n__pycache__/\n";

@@ -73,6 +73,7 @@ describe("the harness commands", () => {
       "chat static active",
       "coder registered active",
       "echo static active",
+      "history static active",
       "",
     ]);
     const all = await harness(second.operator, "list", "--include-retired", "--json");
@@ -80,7 +81,7 @@ describe("the harness commands", () => {
       .trim()
       .split("\n")
       .map((line) => (JSON.parse(line) as { metadata: { name: string } }).metadata.name);
-    expect(names).toEqual(["agent", "big", "chat", "coder", "echo"]);
+    expect(names).toEqual(["agent", "big", "chat", "coder", "echo", "history"]);
     const shown = await harness(second.operator, "get", "big");
     expect(shown.stdout).toMatch(/^harness {5}big\n/);
     expect(shown.stdout).toMatch(/^needs {7}memory snapshots$/m);
