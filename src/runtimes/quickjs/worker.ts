@@ -114,9 +114,9 @@ async function reply({ call, request }: WorkerCall): Promise<WorkerReply> {
 }
 
 /** What is not copied on its way. */
-function handedOver(reply: WorkerReply): readonly ArrayBuffer[] {
-  if (!("answer" in reply) || reply.answer === undefined || !("stored" in reply.answer)) return [];
-  const { bytes, stored } = reply.answer;
+function handedOver(said: WorkerReply): readonly ArrayBuffer[] {
+  if (!("answer" in said) || said.answer === undefined || !("stored" in said.answer)) return [];
+  const { bytes, stored } = said.answer;
   return [bytes.buffer, stored.numbers.buffer, stored.bytes.buffer];
 }
 
