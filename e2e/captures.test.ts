@@ -35,7 +35,7 @@ const PLACES = [
   {
     name: "a sandboxed VM",
     isHere: true,
-    kills: 5,
+    kills: 4,
     withinMs: 2_500,
     turnsMin: 10,
     harness: async () => ({ runtime: "quickjs", script: SCRIPT }),
@@ -43,9 +43,9 @@ const PLACES = [
   {
     name: "a gVisor sandbox",
     isHere: why === undefined,
-    kills: 3,
-    withinMs: 12_000,
-    turnsMin: 4,
+    kills: 2,
+    withinMs: 10_000,
+    turnsMin: 3,
     harness: async () => {
       bundle ??= await bundleProgram("../../../e2e/support/harness-program.ts");
       return { runtime: "gvisor", command: [process.execPath, bundle.file, "counter"], cwd: bundle.folder };

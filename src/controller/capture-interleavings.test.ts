@@ -1,7 +1,7 @@
 /**
- * Sessions with memory on two hosts, in random interleavings from a seed: turns, forks, suspensions, cancels, deletions, kills, idleness, appends that fail or
- * come through unseen, and sweeps at any moment. No session may ever find a part of its memory gone, and in the end nothing may be left that
- * no session needs.
+ * Sessions with memory on two hosts, in random interleavings from a seed: turns, forks, suspensions, cancels, deletions, kills, idleness,
+ * appends that fail or come through unseen, and sweeps at any moment. No session may ever find a part of its memory gone, and in the end
+ * nothing may be left that no session needs.
  */
 
 import { describe, expect, it } from "vitest";
