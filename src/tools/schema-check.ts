@@ -8,6 +8,7 @@
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { HoldfastError, invalidArgument } from "../base/index.ts";
+import { isPlainSchema } from "./plain-schema.ts";
 import { withinTime } from "./within-time.ts";
 
 /** How a check speaks of what it checks. */
@@ -31,6 +32,9 @@ const COMPILE_MS_MAX = 1_000;
 /** How long one check may take. */
 const CHECK_MS_MAX = 100;
 
+/** The characters of a plain schema times those of a value: up to so many the worst check takes a few milliseconds. */
+const UNWATCHED_CHARS_MAX = 1_000_000;
+
 const OPTIONS: Options = { strict: false, allErrors: true, validateFormats: false };
 
 /** The drafts, and what a schema of each is checked by. Making that takes longer than anything else here, so it is made once. */
@@ -51,7 +55,10 @@ export function compileSchema(schema: Readonly<Record<string, unknown>>, field: 
   try {
     const validate = withinTime(COMPILE_MS_MAX, () => validatorOf(rest, draft));
     if (validate === undefined) throw invalidArgument(field, `must take less than ${COMPILE_MS_MAX} ms to compile`);
-    return (value) => checked(() => (validate.value(value) ? undefined : faultsText(validate.value.errors ?? [], thing)), thing);
+    const check = (value: unknown): string | undefined =>
+      validate.value(value) ? undefined : faultsText(validate.value.errors ?? [], thing);
+    const plainChars = isPlainSchema(rest) ? JSON.stringify(rest).length : undefined;
+    return (value) => (isQuick(plainChars, value) ? check(value) : checked(() => check(value), thing));
   } catch (error) {
     throw error instanceof HoldfastError ? error : notASchema(field, error);
   }
@@ -69,6 +76,13 @@ function validatorOf(schema: Readonly<Record<string, unknown>>, draft: keyof typ
     if (error instanceof Ajv.MissingRefError) return new Validator(options).compile(schema);
     throw error;
   }
+}
+
+/** Whether a check need not be watched: watching over it costs more than all the rest of a call. */
+function isQuick(plainChars: number | undefined, value: unknown): boolean {
+  if (plainChars === undefined) return false;
+  const valueChars = JSON.stringify(value)?.length ?? 0;
+  return plainChars * valueChars <= UNWATCHED_CHARS_MAX;
 }
 
 /** What a check comes to; what does not come to an end does not fit. */
