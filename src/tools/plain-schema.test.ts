@@ -7,7 +7,7 @@ const everywhere = (schema: unknown): unknown => ({
   title: "t",
   description: "d",
   required: ["a"],
-  properties: { a: { items: { anyOf: [true, { not: { if: { type: "string" }, then: schema, else: false } }] } } },
+  properties: { a: { items: { anyOf: [true, { not: { if: { type: "string" }, else: schema } }] } } },
   additionalProperties: { oneOf: [{ prefixItems: [{ enum: [1, { $ref: "only a value" }] }] }, { const: { pattern: "only a value" } }] },
 });
 

@@ -4,16 +4,16 @@
  */
 
 /** Keywords that hold no schema. What they cost is at most their own length for each value that they are applied to. */
-const LEAVES = new Set([
-  ...["type", "enum", "const", "required", "format"],
-  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
-  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"],
-  ...["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"],
-]);
+const LEAVES = wordsOf(`
+  type enum const required format
+  minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+  minLength maxLength minItems maxItems minProperties maxProperties
+  title description default examples deprecated readOnly writeOnly $comment
+`);
 /** Keywords that hold one schema; `items` may hold a list. */
-const HOLDERS = new Set(["items", "additionalItems", "additionalProperties", "not", "if", "then", "else"]);
+const HOLDERS = wordsOf("items additionalItems additionalProperties not if then else");
 /** Keywords that hold a list of schemas. */
-const LISTS = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
+const LISTS = wordsOf("allOf anyOf oneOf prefixItems");
 
 const DEPTH_MAX = 64;
 
@@ -32,4 +32,8 @@ export function isPlainSchema(schema: unknown, depth = 0): boolean {
 
 function arePlain(schemas: readonly unknown[], depth: number): boolean {
   return schemas.every((schema) => isPlainSchema(schema, depth + 1));
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(text.trim().split(/\s+/));
 }
