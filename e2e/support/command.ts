@@ -73,9 +73,12 @@ export function command(args: readonly string[], options: CommandOptions = {}): 
   return start(args, options).result;
 }
 
-/** This process's environment without what steers the command. */
+/** What a command has of this process's environment. */
+const KEPT = /^(PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|LANG|LC_.+|TZ|TERM|NODE_V8_COVERAGE)$/i;
+
+/** An environment that is the same wherever tests run: much steers a command or Node itself, CI and a terminal's name among it. */
 export function cleanEnvironment(): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !/^(HOLDFAST_|OPENAI_|ANTHROPIC_|FORCE_COLOR|NODE_OPTIONS)/.test(name));
+  const own = Object.entries(process.env).filter(([name]) => KEPT.test(name));
   // The port beside one that a test names may be anybody's.
   return { ...Object.fromEntries(own), NO_COLOR: "1", HOLDFAST_REGISTRY_LISTEN: "127.0.0.1:0" };
 }
