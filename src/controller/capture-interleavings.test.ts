@@ -310,17 +310,19 @@ class World {
   }
 }
 
-const SEEDS = 150;
+/** More worlds, and other ones, by hand: `HOLDFAST_CAPTURE_SEEDS=5000 HOLDFAST_CAPTURE_SEED=151`. */
+const SEED_FIRST = Number(process.env["HOLDFAST_CAPTURE_SEED"] ?? "1");
+const SEEDS = Number(process.env["HOLDFAST_CAPTURE_SEEDS"] ?? "150");
 
 describe("sessions that keep state in memory, whatever happens at the same time", () => {
   it("never find a part of it gone, and leave nothing behind that no session needs", async () => {
-    for (let seed = 1; seed <= SEEDS; seed++) expect({ seed, lost: await new World(seed, {}).run() }).toEqual({ seed, lost: [] });
+    for (const seed of chosenSeeds()) expect({ seed, lost: await new World(seed, {}).run() }).toEqual({ seed, lost: [] });
   });
 });
 
 describe("what would be noticed", () => {
   const noticed = async (planted: Planted): Promise<boolean> => {
-    for (let seed = 1; seed <= SEEDS; seed++) if ((await new World(seed, planted).run()).length > 0) return true;
+    for (const seed of chosenSeeds()) if ((await new World(seed, planted).run()).length > 0) return true;
     return false;
   };
 
@@ -347,4 +349,8 @@ describe("what would be noticed", () => {
 
 async function* old(blobs: AsyncIterable<StoredBlob>): AsyncGenerator<StoredBlob> {
   for await (const blob of blobs) yield { ...blob, storedMs: 0 };
+}
+
+function* chosenSeeds(): Generator<number> {
+  for (let seed = SEED_FIRST; seed < SEED_FIRST + SEEDS; seed++) yield seed;
 }

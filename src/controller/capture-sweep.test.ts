@@ -7,8 +7,8 @@ import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { emptySeed, forwardingBlobs, memoryCaptureParts, MemoryRuntime, seededPorts, TestHost } from "../testing/index.ts";
 import { SimulatedTime } from "../testing/simulator/time.ts";
+import { BLOB_SWEEP_INTERVAL_MS, startCaptureSweeper } from "./blob-sweeper.ts";
 import { CAPTURE_AGE_MS, sweepCaptures, type CaptureSweepOptions } from "./capture-sweep.ts";
-import { CAPTURE_SWEEP_INTERVAL_MS, startCaptureSweeper } from "./capture-sweeper.ts";
 import { sweep } from "./sweeper.ts";
 
 const COUNTER = describeHarness({
@@ -226,9 +226,9 @@ describe("a sweeper of captures", () => {
     await time.elapse(10_000);
     expect(await left()).toBe(0);
     await captures.put(Uint8Array.of(9));
-    await time.elapse(CAPTURE_SWEEP_INTERVAL_MS);
+    await time.elapse(BLOB_SWEEP_INTERVAL_MS);
     expect(await left()).toBe(1);
-    await time.elapse(CAPTURE_SWEEP_INTERVAL_MS);
+    await time.elapse(BLOB_SWEEP_INTERVAL_MS);
     expect(await left()).toBe(0);
     await swept.stop();
     expect(said).toEqual(Array.from({ length: 3 }, () => "removed captures that no session needs"));
@@ -237,12 +237,12 @@ describe("a sweeper of captures", () => {
   it("leaves a sweep out after the wall clock jumped ahead: what is on its way looks old", async () => {
     const { time, captures, clock, start, left } = sweeper();
     const swept = start();
-    await time.elapse(CAPTURE_SWEEP_INTERVAL_MS - 1);
+    await time.elapse(BLOB_SWEEP_INTERVAL_MS - 1);
     await captures.put(Uint8Array.of(1));
     clock.aheadMs = 8 * CAPTURE_AGE_MS;
     await time.elapse(1);
     expect(await left()).toBe(1);
-    await time.elapse(CAPTURE_SWEEP_INTERVAL_MS);
+    await time.elapse(BLOB_SWEEP_INTERVAL_MS);
     expect(await left()).toBe(0);
     await swept.stop();
   });

@@ -29,16 +29,15 @@
 
 import { HoldfastError } from "../base/errors.ts";
 import type { Clock } from "../base/ports.ts";
-import type { JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
+import type { JournalStore, SessionRow } from "../journal/index.ts";
 import { snapshotBlob, type BlobName, type BlobStore, type CaptureParts } from "../spi/index.ts";
 import { computeToRestore } from "./compute.ts";
+import { everyRow } from "./every-row.ts";
 
 /** How long a blob that no row names is left alone: more than lies between a capture or a fork and its append. */
 export const CAPTURE_AGE_MS = 60 * 60 * 1000;
 /** Blobs that one sweep removes at most. */
 export const CAPTURES_REMOVED_MAX = 10_000;
-
-const PAGE_ROWS = 100;
 
 /** What a sweep needs. */
 export interface CaptureSweepOptions {
@@ -87,7 +86,7 @@ export async function sweepCaptures(options: CaptureSweepOptions): Promise<Captu
 async function neededDigests(options: CaptureSweepOptions): Promise<ReadonlySet<string>> {
   const needed = new Set<string>();
   const traced = new Set<string>();
-  for await (const row of allRows(options)) {
+  for await (const row of everyRow(options.journal, options.signal)) {
     const capture = captureOf(row);
     // Children of one fork name the same.
     if (capture === undefined || traced.has(capture.digest)) continue;
@@ -96,17 +95,6 @@ async function neededDigests(options: CaptureSweepOptions): Promise<ReadonlySet<
     for (const { digest } of await partsOf(capture, options)) needed.add(digest);
   }
   return needed;
-}
-
-/** Every session, those included that were deleted and not reclaimed yet, or are being imported. */
-async function* allRows({ journal, signal }: CaptureSweepOptions): AsyncGenerator<SessionRow, void, undefined> {
-  let after: ListCursor | undefined;
-  do {
-    const page = await journal.list({ includeDeleted: true, after, limit: PAGE_ROWS, signal });
-    signal?.throwIfAborted();
-    yield* page.rows;
-    after = page.next;
-  } while (after !== undefined);
 }
 
 /** The capture that a session would be brought back from. One that was reclaimed, and is there for its children's records, never is. */

@@ -6,7 +6,6 @@ import type { Log, Ports } from "../base/ports.ts";
 import type { EndState, JournalStore, SessionRow, SessionSeed, StoredRecord } from "../journal/index.ts";
 import type {
   ApprovalRef,
-  BlobStore,
   Delta,
   HarnessCatalog,
   HarnessDescriptor,
@@ -14,6 +13,7 @@ import type {
   IdentityRef,
   Message,
   ModelCatalog,
+  SessionBlobs,
   TokenIssuer,
   ToolExecutor,
   TurnTools,
@@ -37,7 +37,7 @@ export interface ControllerOptions {
   /** The tools that single turns have of their own. Default: none. */
   readonly turnTools?: TurnTools | undefined;
   /** Takes outputs of tools that are too large for a record. Default: they are cut, and the rest is lost. */
-  readonly blobs?: BlobStore | undefined;
+  readonly outputs?: SessionBlobs | undefined;
   /** What the host says of tool calls itself: the first rule that matches. Default: nothing. */
   readonly policies?: readonly PolicyRule[] | undefined;
   /** How much may be spent. Default: anything. */

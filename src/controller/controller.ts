@@ -96,7 +96,7 @@ class HostController implements Controller {
       log,
       limits: this.#limits,
       policies: options.policies ?? [],
-      blobs: options.blobs,
+      outputs: options.outputs,
       tokens: options.tokens,
     };
     const budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });

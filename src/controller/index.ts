@@ -15,12 +15,19 @@ export {
 } from "./approval-expiry.ts";
 export { createController } from "./controller.ts";
 export { CAPTURE_AGE_MS, sweepCaptures, type CaptureSweepOptions, type CaptureSweepReport } from "./capture-sweep.ts";
-export { CAPTURE_SWEEP_INTERVAL_MS, startCaptureSweeper, type CaptureSweeperOptions } from "./capture-sweeper.ts";
+export {
+  BLOB_SWEEP_INTERVAL_MS,
+  startCaptureSweeper,
+  startOutputSweeper,
+  type CaptureSweeperOptions,
+  type OutputSweeperOptions,
+} from "./blob-sweeper.ts";
 export { type AskedEffect, type Divergence, DivergenceError } from "./divergence.ts";
 export type { ForkInvocation } from "./fork.ts";
 export type { IdlePolicy } from "./idle.ts";
 export { eventAt } from "./host-tools.ts";
 export { isGlobOf, isPolicyActor, policyActor, ruleFor, type ApprovalExpiry, type ArgumentTest, type PolicyRule } from "./policy.ts";
+export { OUTPUT_AGE_MS, sweepOutputs, type OutputSweepOptions, type OutputSweepReport } from "./output-sweep.ts";
 export { PartialText } from "./partial-text.ts";
 export type { PartialCompletion, PartialPiece } from "./partials.ts";
 export { approvalRefOf, ownApprovals, requestedCall } from "./open-approvals.ts";

@@ -5,11 +5,11 @@ import type { ExecutionId, Seq } from "../base/ids.ts";
 import type { Log, Ports } from "../base/ports.ts";
 import type { Head, JournalStore, NewEvent, SessionSeed } from "../journal/index.ts";
 import type {
-  BlobStore,
   ComputeRef,
   HarnessDescriptor,
   HarnessEntry,
   ModelCatalog,
+  SessionBlobs,
   TokenIssuer,
   ToolDefinition,
   ToolExecutor,
@@ -41,7 +41,7 @@ export interface TurnContext {
   readonly limits: ControllerLimits;
   readonly policies: readonly PolicyRule[];
   /** Absent on a host that keeps no large outputs of tools. */
-  readonly blobs: BlobStore | undefined;
+  readonly outputs: SessionBlobs | undefined;
   /** Absent on a host without a key. */
   readonly tokens: TokenIssuer | undefined;
 }

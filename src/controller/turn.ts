@@ -69,7 +69,7 @@ export class Turn implements RunningTurn {
     this.executionId = start.executionId;
     this.startSeq = start.firstSeq ?? start.startSeq;
     this.#stamp = { executionId: start.recordedId ?? start.executionId, clock: context.ports.clock };
-    const { store: journal, blobs, history: cache, origins } = context;
+    const { store: journal, outputs, history: cache, origins } = context;
     const { startSeq, head, started } = start;
     this.#history = new JournalHistory(this.session, (startSeq - 1) as Seq, { journal, cache, origins, head, started });
     const inFlightMax = context.limits.appendsInFlightMax;
@@ -77,7 +77,7 @@ export class Turn implements RunningTurn {
     const executor = withInbox(start.executor, this.#inbox);
     // An effect that cannot be looked up is neither refused nor performed: the turn stops here.
     const onFault = (fault: HoldfastError): void => this.#journal.close(fault);
-    this.#tools = new HostTools({ executor, blobs, journal, session: this.session, onFault });
+    this.#tools = new HostTools({ executor, blobs: outputs?.of(this.session), journal, session: this.session, onFault });
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
   }
 

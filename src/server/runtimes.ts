@@ -1,15 +1,14 @@
 /** The runtimes of this host: from a harness's configuration to the backend that it runs on. Only here are they named. */
 
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { invalidArgument, unreachable, type Log, type Ports } from "../base/index.ts";
 import { createGvisorRuntime } from "../runtimes/gvisor/index.ts";
 import { createProcessRuntime } from "../runtimes/process/index.ts";
 import { bundleHarness, createQuickJsRuntime, type BundleOptions } from "../runtimes/quickjs/index.ts";
 import { createRemoteRuntime } from "../runtimes/remote/index.ts";
-import type { BlobStore, Runtime } from "../spi/index.ts";
-import { createMemoryBlobStore, openFileBlobStore } from "../stores/blobs/index.ts";
+import type { Runtime } from "../spi/index.ts";
 import type { HostCaptures } from "./captures.ts";
 import type { ServerConfig } from "./config.ts";
 import type { GvisorHarness, HarnessConfig, ProcessHarness, QuickjsHarness, RemoteHarness } from "./harness-config.ts";
@@ -47,13 +46,6 @@ export function createRuntimes(options: RuntimesOptions): RuntimeOf {
     }
   };
   return runtimeOf as RuntimeOf;
-}
-
-/** Large payloads that records name (outputs of tools) lie beside the journal. */
-export function openBlobs({ config, ports }: Pick<RuntimesOptions, "config" | "ports">): BlobStore {
-  const { store } = config;
-  if (store.kind === "memory") return createMemoryBlobStore(ports);
-  return openFileBlobStore({ folder: join(store.folder, "blobs"), clock: ports.clock });
 }
 
 /** What of this host no sandbox sees, also where it lies beside the harness: the journal, what is stored with it, its settings and secrets. */

@@ -45,6 +45,7 @@ import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
 import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
 import { openOperatorPort, type OperatorPort } from "./operator.ts";
+import { HostOutputs } from "./outputs.ts";
 import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
 import { startRecovery, type Recovery } from "./recovery.ts";
 import { createRuntimes } from "./runtimes.ts";
@@ -129,6 +130,7 @@ async function openOver(
   const { config, options, ports, log, feed, models } = parts;
   const services = new HarnessServices(config, ports, log);
   const captures = new HostCaptures({ config, ports });
+  const outputs = new HostOutputs({ config, ports });
   const runtimeOf = createRuntimes({ config, captures, ports, log, grant: services.grant });
   const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
   const { catalog: harnesses } = hostHarnesses;
@@ -154,7 +156,7 @@ async function openOver(
     models,
     tools: tools.executor,
     turnTools: clientDoor.turnTools,
-    blobs: tools.blobs,
+    outputs: outputs.store,
     policies: config.policies,
     budgets: config.budgets,
     ports,
@@ -176,6 +178,7 @@ async function openOver(
       services,
       harnesses,
       captures,
+      outputs,
       hostHarnesses,
       environments,
       models,
@@ -202,6 +205,7 @@ interface Host {
   readonly services: HarnessServices;
   readonly harnesses: HarnessCatalog;
   readonly captures: HostCaptures;
+  readonly outputs: HostOutputs;
   readonly hostHarnesses: HostHarnesses;
   readonly environments: HostEnvironments;
   readonly models: ModelCatalog;
@@ -231,7 +235,7 @@ async function open(host: Host): Promise<RunningServer> {
   const url = `${config.tls === undefined ? "http" : "https"}://${urlHost(listener.host)}:${listener.port}`;
   log.log("info", "serving", { host: listener.host, port: listener.port, journal: host.journal.name });
   const recovery = startRecovery(config.recover, host);
-  const sweepers = [sweeperOf(host), host.captures.startSweeper(host.journal, log)];
+  const sweepers = [sweeperOf(host), host.captures.startSweeper(host.journal, log), host.outputs.startSweeper(host.journal, log)];
   const expirer = expirerOf(host);
   const webhooks = webhooksOf(host);
   let ending: Promise<void> | undefined;

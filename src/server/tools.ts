@@ -5,18 +5,15 @@ import { join } from "node:path";
 import { invalidArgument, type Log, type Ports } from "../base/index.ts";
 import type { JournalStore } from "../journal/index.ts";
 import { createSpawnTool, SPAWN_TOOL, type SpawnTool } from "../service/index.ts";
-import { joinTools, type BlobStore, type HarnessCatalog, type ToolExecutor } from "../spi/index.ts";
+import { joinTools, type HarnessCatalog, type ToolExecutor } from "../spi/index.ts";
 import { openMcpTools } from "../tools/index.ts";
 import type { ServerConfig } from "./config.ts";
-import { openBlobs } from "./runtimes.ts";
 import { refuseUnknownAgents } from "./spawn-config.ts";
 
 /** A host's tools. Disposing of them ends the servers that were started for them. */
 export interface HostTools extends AsyncDisposable {
   /** Undefined on a host that has none. */
   readonly executor: ToolExecutor | undefined;
-  /** Takes their large outputs; undefined on a host that has none. */
-  readonly blobs: BlobStore | undefined;
   /** Undefined on a host that spawns nothing. It is to be started once there is a controller. */
   readonly spawn: SpawnTool | undefined;
 }
@@ -37,12 +34,10 @@ export async function openHostTools(options: HostToolsOptions): Promise<HostTool
   const spawn = spawnToolOf(options);
   const { servers } = config.tools;
   const hasServers = Object.keys(servers).length > 0;
-  const blobs = hasServers || program !== undefined ? openBlobs({ config, ports }) : undefined;
   const mcp = hasServers ? await openMcpTools({ servers, clock: ports.clock, log, version: ownVersion() }) : undefined;
   const [first, ...more] = [spawn, program, mcp].filter((executor) => executor !== undefined);
   return {
     executor: first === undefined || more.length === 0 ? first : joinTools(first, ...more),
-    blobs,
     spawn,
     [Symbol.asyncDispose]: async () => {
       await spawn?.[Symbol.asyncDispose]();

@@ -5,6 +5,7 @@
  * names (`src/controller/capture-sweep.ts`) takes only what is old.
  */
 
+import type { SessionUid } from "../base/ids.ts";
 import type { CallOptions } from "./harness.ts";
 
 /** What names a blob: `uri` and `digest` go into the `*_uri` and `*_digest` fields of a record. */
@@ -43,6 +44,29 @@ export interface BlobStore {
   list(options?: CallOptions): AsyncIterable<StoredBlob>;
   /** Removes a blob that nothing refers to any longer; answers whether it was here and went. */
   delete(name: BlobName, options?: DeleteBlobOptions): Promise<boolean>;
+}
+
+/** Whose blobs are removed. */
+export interface RemoveBlobsOptions extends CallOptions {
+  /** What was put or renewed at this time or later stays. */
+  readonly storedBeforeMs: number;
+  /** How many blobs go at most. */
+  readonly removedMax: number;
+}
+
+/**
+ * Blobs of sessions: what the records of a session name, each session's apart, so that all of it can go with the session. The same bytes put
+ * by two sessions are two blobs with one name.
+ */
+export interface SessionBlobs {
+  /** The blobs of one session. Nothing is made for it before the first one is put. */
+  of(session: SessionUid): BlobStore;
+  /** What the session is called by in a listing: its uid, or what stands for one that is no good name of a folder. */
+  ownerOf(session: SessionUid): string;
+  /** Those that have something here, in no order. One that puts its first blob meanwhile may be among them or not. */
+  owners(options?: CallOptions): AsyncIterable<string>;
+  /** Removes the old blobs of a session that is gone, and answers which went. */
+  remove(owner: string, options: RemoveBlobsOptions): Promise<readonly StoredBlob[]>;
 }
 
 /**

@@ -26,7 +26,10 @@ export interface ToolRun {
   readonly signal: AbortSignal;
   /** Says how far the tool has come. Never journaled. */
   readonly progress?: ((detail: string) => void) | undefined;
-  /** Where an executor puts what is too large for a record, before it answers with its address. Absent on a host without such a place. */
+  /**
+   * Where an executor puts what is too large for a record, before it answers with its address: the session's own blobs, which go with the
+   * session. Absent on a host without such a place.
+   */
   readonly blobs?: BlobStore | undefined;
 }
 

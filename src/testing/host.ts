@@ -27,6 +27,7 @@ import {
   type ModelProvider,
   type ModelRequest,
   type ModelResponse,
+  type SessionBlobs,
   type TokenIssuer,
   type ToolExecutor,
   type TurnTools,
@@ -109,6 +110,7 @@ export interface TestHostOptions {
   readonly tokens?: TokenIssuer | undefined;
   readonly tools?: ToolExecutor | undefined;
   readonly turnTools?: TurnTools | undefined;
+  readonly outputs?: SessionBlobs | undefined;
   readonly policies?: readonly PolicyRule[] | undefined;
   readonly budgets?: BudgetConfig | undefined;
   readonly limits?: Partial<ControllerLimits> | undefined;
@@ -131,6 +133,7 @@ export class TestHost implements AsyncDisposable {
       models: options.models ?? new TestModel(),
       tools: options.tools,
       turnTools: options.turnTools,
+      outputs: options.outputs,
       policies: options.policies,
       budgets: options.budgets,
       ports: options.ports,

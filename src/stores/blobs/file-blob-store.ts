@@ -53,6 +53,20 @@ export function openFileBlobStore({ folder, clock }: FileBlobStoreOptions): Blob
   return new FileBlobStore(folder, clock);
 }
 
+/** The same, with nothing made or looked at before the first blob is put. */
+export function fileBlobStoreAt(options: FileBlobStoreOptions): BlobStore {
+  const { folder, clock } = options;
+  const blobs = new FileBlobStore(folder, clock);
+  let ready: BlobStore | undefined;
+  return {
+    put: async (bytes, call) => (ready ??= openFileBlobStore(options)).put(bytes, call),
+    get: (name, call) => blobs.get(name, call),
+    renew: (name, call) => blobs.renew(name, call),
+    list: (call) => blobs.list(call),
+    delete: (name, call) => blobs.delete(name, call),
+  };
+}
+
 class FileBlobStore implements BlobStore {
   readonly #folder: string;
   readonly #clock: Pick<Clock, "nowMs">;
@@ -165,6 +179,17 @@ class FileBlobStore implements BlobStore {
   }
 
   async #write(file: string, bytes: Uint8Array): Promise<void> {
+    try {
+      await this.#writeOnce(file, bytes);
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error;
+      // Its folder was empty, and somebody has cleared it away.
+      this.#folders.delete(dirname(file));
+      await this.#writeOnce(file, bytes);
+    }
+  }
+
+  async #writeOnce(file: string, bytes: Uint8Array): Promise<void> {
     const folder = dirname(file);
     await this.#makeFolder(folder);
     const temporary = this.#temporaryOf(file);
@@ -196,7 +221,7 @@ const PART_NAME = /^[0-9a-f]{2}$/;
 const BLOB_NAME = /^[0-9a-f]{64}$/;
 
 /** The names in a folder; none where it is gone. */
-async function namesIn(folder: string): Promise<readonly string[]> {
+export async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
@@ -215,7 +240,7 @@ async function statOf(file: string): Promise<Stats | undefined> {
 }
 
 /** Removes what a crash left half-written. Others may be writing now: only what is old goes. */
-function removeAbandoned(folder: string, nowMs: number): void {
+export function removeAbandoned(folder: string, nowMs: number): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     if (!name.endsWith(TEMPORARY)) continue;
     const file = join(folder, name);
@@ -224,11 +249,11 @@ function removeAbandoned(folder: string, nowMs: number): void {
   }
 }
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "unknown";
 }
 
-function unavailable(cause: unknown): HoldfastError {
+export function unavailable(cause: unknown): HoldfastError {
   if (cause instanceof HoldfastError) return cause;
   const details = { errno: codeOf(cause) };
   return new HoldfastError("unavailable", "the blob store cannot be used; the server's log has the details", { details, cause });

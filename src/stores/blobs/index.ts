@@ -1,4 +1,5 @@
 /** Where blobs live: files under a folder, or memory. */
 
-export * from "./file-blob-store.ts";
+export { openFileBlobStore, type FileBlobStoreOptions } from "./file-blob-store.ts";
 export * from "./memory-blob-store.ts";
+export * from "./session-blobs.ts";
