@@ -2,11 +2,11 @@ import { defineConfig } from "vitest/config";
 
 /**
  * Three projects. Unit and integration tests share their workers (a worker that is kept costs a ninth of a new one), so a
- * test leaves no global state behind. Tests that start whole processes, or that must not meet another's load, end in
- * `.process.test.ts` or live in `e2e/`: one file at a time, each in a worker of its own. The package test packs and
+ * test leaves no global state behind. Tests that start whole processes end in `.process.test.ts` or live in `e2e/`: two files at a
+ * time, each in a worker of its own, so that one works while another waits. The package test packs and
  * installs the tarball, and is a step of its own in `npm test`.
  */
-const ALONE = ["src/**/*.process.test.ts", "e2e/**/*.test.ts"];
+const PROCESSES = ["src/**/*.process.test.ts", "e2e/**/*.test.ts"];
 const PACKAGE = ["e2e/package.test.ts"];
 const NEVER = ["**/node_modules/**", "dist/**"];
 
@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["src/**/*.test.ts", "lint/**/*.test.ts", "scripts/**/*.test.ts"],
-          exclude: [...NEVER, ...ALONE],
+          exclude: [...NEVER, ...PROCESSES],
           isolate: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
@@ -34,9 +34,9 @@ export default defineConfig({
       {
         test: {
           name: "process",
-          include: ALONE,
+          include: PROCESSES,
           exclude: [...NEVER, ...PACKAGE],
-          fileParallelism: false,
+          maxWorkers: 2,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -74,7 +74,7 @@ export function command(args: readonly string[], options: CommandOptions = {}): 
 }
 
 /** What a command has of this process's environment. */
-const KEPT = /^(PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|LANG|LC_.+|TZ|TERM|NODE_V8_COVERAGE)$/i;
+const KEPT = /^(PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|LANG|LC_.+|TZ|TERM|NODE_V8_COVERAGE|NODE_COMPILE_CACHE)$/i;
 
 /** An environment that is the same wherever tests run: much steers a command or Node itself, CI and a terminal's name among it. */
 export function cleanEnvironment(): NodeJS.ProcessEnv {
