@@ -136,7 +136,10 @@ async function runTests(project: string, runs: "source" | "build"): Promise<{ ta
     if (build.exitCode !== 0) return { tally: tallyOfVitest(build.exitCode, undefined), output: build.output };
   }
   const command = ["vitest", "run", "--project", project, "--reporter=default", "--reporter=json", `--outputFile.json=${reportPath}`];
-  const { exitCode, output } = await run(command, { timeoutMs: STEP_LIMIT_MS, env: { NO_COLOR: "1", FORCE_COLOR: undefined, NODE_COMPILE_CACHE: COMPILE_CACHE } });
+  const { exitCode, output } = await run(command, {
+    timeoutMs: STEP_LIMIT_MS,
+    env: { NO_COLOR: "1", FORCE_COLOR: undefined, NODE_COMPILE_CACHE: COMPILE_CACHE },
+  });
   return { tally: tallyOfVitest(exitCode, readIfThere(reportPath)), output };
 }
 
