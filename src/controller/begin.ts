@@ -99,7 +99,7 @@ export class TurnBeginnings {
     const { expectedLastSeq, caller, config } = asPlanned.invocation;
     const executionId = newExecutionId(ports);
     const executor = executorOf(options, { session, config });
-    const offer = offers.offer(session, executor);
+    const offer = await offers.offer(session, executor);
     for (let attempt = 1; ; attempt++) {
       const row = await rowOf(journal, session);
       if (ownApprovals(row).length > 0) throw approvalOpenError();

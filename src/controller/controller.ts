@@ -100,7 +100,7 @@ class HostController implements Controller {
       tokens: options.tokens,
     };
     const budgets = options.budgets && new Budgets({ journal, clock: ports.clock, config: options.budgets });
-    this.#beginnings = new TurnBeginnings({ options, turns: this.#turnContext, offers: new ToolOffers(ports.digest), budgets });
+    this.#beginnings = new TurnBeginnings({ options, turns: this.#turnContext, offers: new ToolOffers(journal, ports.digest), budgets });
     this.#running = new RunningTurns({ store: journal, hostId, clock: ports.clock, log, limits: this.#limits });
     this.#replaced = new ReplacedCaptures(journal, log);
     this.#context = { journal, harnesses, running: this.#running, replaced: this.#replaced, hostId, clock: ports.clock };

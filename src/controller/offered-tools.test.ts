@@ -125,6 +125,30 @@ describe("the tools that a turn is offered", () => {
     expect((await keptAt(session, startSeq))?.tools).toHaveLength(29);
   });
 
+  it("are kept anew where the session's uid has come back with other records", async () => {
+    const tools = new ChangingTools("a");
+    const offered = tools.offered;
+    const { journal, newHost, keptAt, checks } = setup(tools);
+    await using host = newHost();
+    const session = await host.createSession();
+    const turn = async () => {
+      const { startSeq, outcome } = await host.begin(session, []);
+      await outcome;
+      return startSeq;
+    };
+    await turn();
+    await host.controller.delete(session, undefined);
+    await journal.reclaim(session);
+    await host.createSession({ uid: session });
+    tools.offered = [];
+    await turn();
+    tools.offered = offered;
+    const [first, second] = [await turn(), await turn()];
+    expect((await keptAt(session, first))?.tools.map(({ name }) => name)).toEqual(["a"]);
+    expect(await keptAt(session, second)).toMatchObject({ sameAsSeq: BigInt(first), tools: [] });
+    expect(await checks(session)).toEqual(["same", "same", "same"]);
+  });
+
   it("are the recorded ones when a turn is taken up again, and in a fork", async () => {
     const world = new ToolWorld(
       ({ clock, digest }) => createMemoryStore({ clock, digest }),

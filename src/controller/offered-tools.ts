@@ -4,7 +4,8 @@
  *
  * Invariants:
  * - What a harness is offered is what is kept. Where nothing is kept, nothing is offered.
- * - It costs what is new: a turn that is offered what an earlier one was names that one.
+ * - It costs what is new: a turn that is offered what an earlier one was names that one. It does so only where the journal still has that list
+ *   there: a uid can come back with other records (reclaimed here, then imported again).
  */
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -30,6 +31,15 @@ export interface ToolOffer {
   readonly started: (seq: Seq) => void;
 }
 
+/** A list that is kept in full. */
+interface KeptList {
+  readonly seq: Seq;
+  /** What it is of. */
+  readonly key: string;
+  /** The SHA-256 of what is kept beside that record. */
+  readonly asideHash: string;
+}
+
 interface Measured {
   readonly bytes: number;
   readonly key: string;
@@ -37,17 +47,19 @@ interface Measured {
 
 /** Makes the offers of one controller's turns. */
 export class ToolOffers {
+  readonly #journal: Pick<JournalStore, "readAsides">;
   readonly #digest: Digest;
   readonly #measured = new WeakMap<ToolDefinition, Measured>();
   /** Where the list that a session was offered last is kept in full. */
-  readonly #last = new Map<SessionUid, { readonly seq: Seq; readonly key: string }>();
+  readonly #last = new Map<SessionUid, KeptList>();
 
-  constructor(digest: Digest) {
+  constructor(journal: Pick<JournalStore, "readAsides">, digest: Digest) {
+    this.#journal = journal;
     this.#digest = digest;
   }
 
   /** What a turn of `session` is offered that starts now and has these tools; undefined where there are none. */
-  offer(session: SessionUid, executor: Pick<ToolExecutor, "list"> | undefined): ToolOffer | undefined {
+  async offer(session: SessionUid, executor: Pick<ToolExecutor, "list"> | undefined): Promise<ToolOffer | undefined> {
     const tools: ToolDefinition[] = [];
     let keys = "";
     let leftBytes = OFFER_BYTES_MAX;
@@ -60,10 +72,18 @@ export class ToolOffers {
     }
     if (tools.length === 0) return undefined;
     const last = this.#last.get(session);
-    const isSame = last?.key === keys;
-    const kept = isSame ? create(OfferedToolsSchema, { sameAsSeq: BigInt(last.seq) }) : create(OfferedToolsSchema, { tools });
-    const started = (seq: Seq): void => (isSame ? undefined : this.#remember(session, { seq, key: keys }));
-    return { tools, aside: toBinary(OfferedToolsSchema, kept), started };
+    if (last?.key === keys && (await this.#isThere(session, last))) {
+      const aside = toBinary(OfferedToolsSchema, create(OfferedToolsSchema, { sameAsSeq: BigInt(last.seq) }));
+      return { tools, aside, started: () => undefined };
+    }
+    const aside = toBinary(OfferedToolsSchema, create(OfferedToolsSchema, { tools }));
+    const asideHash = this.#digest.sha256Hex(aside);
+    return { tools, aside, started: (seq) => this.#remember(session, { seq, key: keys, asideHash }) };
+  }
+
+  async #isThere(session: SessionUid, { seq, asideHash }: KeptList): Promise<boolean> {
+    const aside = (await this.#journal.readAsides({ session, fromSeq: seq, toSeq: seq })).get(seq);
+    return aside !== undefined && this.#digest.sha256Hex(aside) === asideHash;
   }
 
   #measure(definition: ToolDefinition): Measured {
@@ -75,7 +95,7 @@ export class ToolOffers {
     return measured;
   }
 
-  #remember(session: SessionUid, last: { readonly seq: Seq; readonly key: string }): void {
+  #remember(session: SessionUid, last: KeptList): void {
     this.#last.delete(session);
     this.#last.set(session, last);
     if (this.#last.size <= SESSIONS_MAX) return;
