@@ -28,7 +28,7 @@ import { spawnArguments, spawnDefinition, spawnFault, type SpawnArguments } from
 import { SPAWN_TOOL, workerUid } from "./spawn-call.ts";
 import { SPAWN_LIMITS, type SpawnLimits } from "./spawn-limits.ts";
 import { refusedSpawn, spawnResult, type WorkerAnswer } from "./spawn-result.ts";
-import { ChildCounts } from "./spawned.ts";
+import { RememberedSpawns } from "./spawned.ts";
 import { driveWorker } from "./worker.ts";
 
 /** What a host may spawn. */
@@ -63,14 +63,14 @@ class HostSpawnTool implements SpawnTool {
   readonly #options: SpawnOptions;
   readonly #limits: SpawnLimits;
   readonly #tool: HostTool;
-  readonly #counts: ChildCounts;
+  readonly #spawns: RememberedSpawns;
   #team: { readonly controller: Controller; readonly handDown: HandDown } | undefined;
 
   constructor(options: SpawnOptions) {
     this.#options = options;
     this.#limits = { ...SPAWN_LIMITS, ...options.limits };
     this.#tool = { definition: spawnDefinition(options.agents), idempotent: true };
-    this.#counts = new ChildCounts(options.journal);
+    this.#spawns = new RememberedSpawns(options.journal);
   }
 
   async start(controller: Controller): Promise<void> {
@@ -143,7 +143,7 @@ class HostSpawnTool implements SpawnTool {
     if (depthOf(parent.seed) >= depthMax)
       return `this session is ${depthOf(parent.seed)} spawns deep already, and no deeper one is allowed`;
     if (this.#options.harnesses.find(agent)?.open !== true) return `this host cannot serve the agent ${agent} now`;
-    if ((await this.#counts.before(parent, call.idempotencyKey)) >= childrenMax)
+    if ((await this.#spawns.countBefore(parent, call.idempotencyKey)) >= childrenMax)
       return `this session has spawned ${childrenMax} times already, which is all that is allowed`;
     return undefined;
   }

@@ -1,14 +1,17 @@
 /**
  * What sessions have spawned, as their journals tell it: each one's own calls of `spawn`, in order, and whether each has its answer.
  *
- * Invariant: only the session's own records count. What it inherited by a fork its parent spawned.
+ * Invariants:
+ * - Only the session's own records count. What it inherited by a fork its parent spawned.
+ * - What is remembered holds while its last record is still the session's: a uid can come back with other records (reclaimed here, then
+ *   imported again).
  */
 
 import type { Seq, SessionUid } from "../../base/ids.ts";
 import type { Digest } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import { EventKind, type Event } from "../../gen/agentsessions/v1/common_pb.ts";
-import type { JournalStore, SessionRow } from "../../journal/index.ts";
+import type { JournalStore, SessionRow, StoredRecord } from "../../journal/index.ts";
 import { isUnknownOutcome } from "../../spi/index.ts";
 import { spawnCallOf, workerUid } from "./spawn-call.ts";
 import { namesWorker } from "./spawn-result.ts";
@@ -29,35 +32,70 @@ const KINDS: ReadonlySet<EventKind> = new Set([EventKind.EVENT_EXECUTION_START, 
 export class Spawns {
   readonly #journal: JournalStore;
   readonly #session: SessionUid;
-  readonly #calls: Spawn[] = [];
+  /** The last seq that is not the session's own. */
+  readonly #inheritedSeq: Seq;
+  #calls: Spawn[] = [];
   /** Where the calls of the turn begin that is being read: ids are unique in their turn. */
   #turnAt = 0;
   #readSeq: Seq;
+  /** The content hash of the record at `#readSeq`, where that is the session's own. */
+  #readHash = "";
   #reading: Promise<void> = Promise.resolve();
 
   constructor(journal: JournalStore, row: SessionRow) {
     this.#journal = journal;
     this.#session = row.seed.uid;
-    this.#readSeq = (row.parent?.forkSeq ?? 0) as Seq;
+    this.#inheritedSeq = (row.parent?.forkSeq ?? 0) as Seq;
+    this.#readSeq = this.#inheritedSeq;
   }
 
   /** The calls up to the head, the oldest first. */
   async read(row: SessionRow): Promise<readonly Spawn[]> {
-    const reading = this.#reading.then(() => this.#readTo(row.projection.lastSeq));
-    this.#reading = reading.catch(() => undefined);
-    await reading;
-    return this.#calls;
+    const reading = this.#reading.then(async () => {
+      const toSeq = row.projection.lastSeq;
+      if (!(await this.#readOn(toSeq))) {
+        this.#forget();
+        await this.#readOn(toSeq);
+      }
+      return [...this.#calls];
+    });
+    this.#reading = reading.then(
+      () => undefined,
+      () => undefined,
+    );
+    return reading;
   }
 
-  async #readTo(toSeq: Seq): Promise<void> {
-    if (toSeq <= this.#readSeq) return;
-    for await (const page of this.#journal.read({ session: this.#session, fromSeq: (this.#readSeq + 1) as Seq, toSeq })) {
-      for (const { kind, bytes, seq } of page) {
-        const event = KINDS.has(kind) ? decodeLogRecord(bytes).event : undefined;
-        if (event !== undefined) this.#take(event, seq);
-        this.#readSeq = seq;
+  /** Reads on from the last record that was read; false where that is another one by now, or gone. */
+  async #readOn(headSeq: Seq): Promise<boolean> {
+    const lastReadSeq = this.#readSeq;
+    let isSame = lastReadSeq === this.#inheritedSeq;
+    const fromSeq = isSame ? ((lastReadSeq + 1) as Seq) : lastReadSeq;
+    // A row may be older than what was read since.
+    const toSeq = headSeq > lastReadSeq ? headSeq : lastReadSeq;
+    if (toSeq < fromSeq) return isSame;
+    for await (const page of this.#journal.read({ session: this.#session, fromSeq, toSeq })) {
+      for (const record of page) {
+        if (record.seq === lastReadSeq) isSame = record.contentHash === this.#readHash;
+        if (!isSame) return false;
+        if (record.seq > lastReadSeq) this.#takeRecord(record);
       }
     }
+    return isSame;
+  }
+
+  #takeRecord({ kind, bytes, seq, contentHash }: StoredRecord): void {
+    const event = KINDS.has(kind) ? decodeLogRecord(bytes).event : undefined;
+    if (event !== undefined) this.#take(event, seq);
+    this.#readSeq = seq;
+    this.#readHash = contentHash;
+  }
+
+  #forget(): void {
+    this.#calls = [];
+    this.#turnAt = 0;
+    this.#readSeq = this.#inheritedSeq;
+    this.#readHash = "";
   }
 
   #take(event: Event, seq: Seq): void {
@@ -88,8 +126,8 @@ export async function findSpawn(
 /** Sessions whose calls are remembered, so that their journals are read once. */
 const REMEMBERED_MAX = 256;
 
-/** Counts the children of sessions. */
-export class ChildCounts {
+/** The calls of sessions, remembered. */
+export class RememberedSpawns {
   readonly #journal: JournalStore;
   /** The least recently used first. */
   readonly #remembered = new Map<SessionUid, Spawns>();
@@ -98,15 +136,20 @@ export class ChildCounts {
     this.#journal = journal;
   }
 
-  /** How many children a session has that were asked for before the call under `key`: those it may still get are among them. */
-  async before(row: SessionRow, key: string): Promise<number> {
+  /** A session's calls up to the head that its row tells of, the oldest first. */
+  async of(row: SessionRow): Promise<readonly Spawn[]> {
     const { uid } = row.seed;
     const spawns = this.#remembered.get(uid) ?? new Spawns(this.#journal, row);
     this.#remembered.delete(uid);
     this.#remembered.set(uid, spawns);
     const [oldest] = this.#remembered.keys();
     if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) this.#remembered.delete(oldest);
-    const keys = new Set((await spawns.read(row)).filter(({ hasChild }) => hasChild).map((spawn) => spawn.key));
+    return spawns.read(row);
+  }
+
+  /** How many children a session has that were asked for before the call under `key`: those it may still get are among them. */
+  async countBefore(row: SessionRow, key: string): Promise<number> {
+    const keys = new Set((await this.of(row)).filter(({ hasChild }) => hasChild).map((spawn) => spawn.key));
     const place = [...keys].indexOf(key);
     return place < 0 ? keys.size : place;
   }

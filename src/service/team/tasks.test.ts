@@ -20,6 +20,7 @@ import {
   seededPorts,
   testHarness,
   TestHost,
+  testDigest,
   TestTools,
   toolCall,
   type HarnessRun,
@@ -188,6 +189,31 @@ describe("a task", () => {
     const [one, two] = task.workers.map(({ id }) => id);
     expect(told.filter(([, id]) => id === one).map(([kind]) => kind)).toEqual(["workerStarted", "workerCompleted", "workerExited"]);
     expect(told.filter(([, id]) => id === two)).toHaveLength(3);
+  });
+
+  it("shows a worker that has not begun as far as its spawner is, and none that never will", async () => {
+    const { host, journal, newTask, ended } = setup(async (start, sink) => {
+      const kind = start.inputs.length === 0 ? "waits" : "is answered";
+      await sink.toolCall(kind === "waits" ? gatedCall("spawn", "waits") : toolCall("spawn", "answered"));
+    });
+    const place = async (task: Task, key: string) => {
+      const parent = (await journal.get(task.id as SessionUid))!;
+      const uid = workerUid(parent.seed.uid, key, testDigest);
+      await host.createSession({ uid, harness: "worker", annotations: workerAnnotations(parent.seed) });
+      return uid;
+    };
+    const [task] = [await newTask()];
+    await ended(task);
+    await (
+      await host.begin(task.id as SessionUid, [])
+    ).outcome;
+    const waiting = await place(task, "waits");
+    expect((await ended(task)).workers).toMatchObject([
+      { state: Task_State.COMPLETED },
+      { id: waiting, parentId: task.id, state: Task_State.INTERRUPTED },
+    ]);
+    await host.controller.cancel({ session: task.id as SessionUid, executionId: "", reason: "USER" });
+    expect((await ended(task)).workers).toMatchObject([{ state: Task_State.COMPLETED }]);
   });
 
   it("shows so many of its workers and no more", async () => {

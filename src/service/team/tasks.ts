@@ -18,7 +18,7 @@ import {
   type ListTasksResponse,
   type Task,
 } from "../../gen/holdfast/v1/tasks_pb.ts";
-import type { JournalStore, ListCursor, ListPage, SessionRow } from "../../journal/index.ts";
+import type { ListCursor, ListPage, SessionRow } from "../../journal/index.ts";
 import {
   textMessage,
   type Action,
@@ -35,6 +35,7 @@ import { SERVICE_LIMITS, type ServiceLimits } from "../limits.ts";
 import { pageSizeOf, pageToken, readPageToken } from "../list-request.ts";
 import { nameText, overLimit } from "../text.ts";
 import { ENVIRONMENT_ANNOTATION, HOST_ANNOTATION, isTask, KIND_ANNOTATION } from "../environment/annotations.ts";
+import { RememberedSpawns } from "./spawned.ts";
 import { listedTask, wholeTask } from "./task-view.ts";
 import { watchTeam } from "./watch-team.ts";
 
@@ -48,22 +49,22 @@ export interface TasksServiceOptions extends CreationContext {
   readonly limits?: Partial<ServiceLimits> | undefined;
 }
 
-type Host = TasksServiceOptions & { readonly limits: ServiceLimits };
+type Host = TasksServiceOptions & { readonly limits: ServiceLimits; readonly spawns: RememberedSpawns };
 
 /** Bytes of a task's prompt. */
 export const PROMPT_BYTES_MAX = 256 * 1024;
 
-/** Creates the handlers of `holdfast.v1.Tasks`, and of WatchTeam. They hold no state of their own. */
+/** Creates the handlers of `holdfast.v1.Tasks`, and of WatchTeam. They hold no state of their own but what saves reading journals again. */
 export function createTasksService(options: TasksServiceOptions): TasksService & Pick<AgentService, "watchTeam"> {
-  const host: Host = { ...options, limits: { ...SERVICE_LIMITS, ...options.limits } };
-  const view = { journal: host.journal, digest: host.ports.digest };
+  const spawns = new RememberedSpawns(options.journal);
+  const host: Host = { ...options, limits: { ...SERVICE_LIMITS, ...options.limits }, spawns };
   return {
     createTask: (request, context) => createTask(host, request, context),
     listTasks: (request, context) => listTasks(host, request, context),
-    getTask: async ({ id }, context) => wholeTask(view, await taskRow(host, "session.read", id, context)),
+    getTask: async ({ id }, context) => wholeTask(host, await taskRow(host, "session.read", id, context)),
     async cancelTask({ id }, context) {
       const { seed } = await taskRow(host, "session.cancel", id, context);
-      return wholeTask(view, await host.controller.cancel({ session: seed.uid, executionId: "", reason: "USER" }));
+      return wholeTask(host, await host.controller.cancel({ session: seed.uid, executionId: "", reason: "USER" }));
     },
     async *watchTeam({ taskId }, context) {
       const row = await accessSession(host, "session.read", sessionUidOf(taskId, "task_id"), "task_id", context);
@@ -117,7 +118,7 @@ async function createTask(host: Host, request: CreateTaskRequest, context: CallC
     await controller.delete(row.seed.uid, undefined).catch(() => undefined);
     throw error;
   }
-  return listedTask(host.journal, (await host.journal.get(row.seed.uid)) ?? row);
+  return listedTask(host, (await host.journal.get(row.seed.uid)) ?? row);
 }
 
 function environmentOf({ environments }: Host, id: string): Environment {
@@ -163,14 +164,14 @@ async function listTasks(host: Host, request: ListTasksRequest, context: CallCon
   const limit = pageSizeOf(request.pageSize, limits, "sessions");
   const after = request.pageToken === "" ? undefined : readPageToken(request.pageToken, project, ports.digest);
   await authorize(host.authorizer, "session.list", { project }, context);
-  const page = await tasksIn(journal, await journal.list({ project, after, limit, signal: context.signal }), limits.pageBytesSoftMax);
+  const page = await tasksIn(host, await journal.list({ project, after, limit, signal: context.signal }), limits.pageBytesSoftMax);
   const nextPageToken = page.next === undefined ? "" : pageToken(page.next, project, ports.digest);
   return create(ListTasksResponseSchema, { tasks: page.tasks, nextPageToken });
 }
 
 /** The tasks of a page of sessions. It ends early where they get large, so that an answer stays within what clients receive; one always fits. */
 async function tasksIn(
-  journal: JournalStore,
+  host: Host,
   { rows, next }: ListPage,
   bytesMax: number,
 ): Promise<{ readonly tasks: Task[]; readonly next: ListCursor | undefined }> {
@@ -178,7 +179,7 @@ async function tasksIn(
   let bytes = 0;
   let last: SessionRow | undefined;
   for (const row of rows) {
-    const task = isTask(row.seed) ? await listedTask(journal, row) : undefined;
+    const task = isTask(row.seed) ? await listedTask(host, row) : undefined;
     bytes += task === undefined ? 0 : toBinary(TaskSchema, task).length;
     if (bytes > bytesMax && tasks.length > 0 && last !== undefined) {
       return { tasks, next: { createTimeMs: last.seed.createTimeMs, uid: last.seed.uid } };

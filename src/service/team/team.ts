@@ -10,7 +10,7 @@
 
 import type { Seq, SessionUid } from "../../base/ids.ts";
 import type { Digest } from "../../base/ports.ts";
-import type { Event } from "../../gen/agentsessions/v1/common_pb.ts";
+import { Lifecycle_Kind, type Event } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { TeamEvent } from "../../gen/roz/v1/agent_pb.ts";
 import { spawnCallOf, workerUid } from "./spawn-call.ts";
 import { WorkerEvents } from "./worker-events.ts";
@@ -72,7 +72,7 @@ export class Team {
     of.nextSeq = (seq + 1) as Seq;
     const { body } = event;
     if (of === this.lead && body.case === "executionStart") this.#isLeadAtWork = true;
-    if (of === this.lead && body.case === "end") this.#isLeadAtWork = false;
+    if (of === this.lead && isLast(body)) this.#isLeadAtWork = false;
     const call = spawnCallOf(event);
     const joined = call === undefined ? undefined : this.#join(of, call.id, call.idempotencyKey);
     const answered = body.case === "result" ? of.spawned.get(body.value.id) : undefined;
@@ -99,6 +99,11 @@ export class Team {
 
 function member(session: SessionUid, nextSeq: Seq, worker: WorkerEvents | undefined): Member {
   return { session, nextSeq, worker, spawned: new Map(), isAnswered: false, stillAtSeq: undefined };
+}
+
+/** Whether nothing more comes of a turn. A session that was deleted before its first one has no END. */
+function isLast(body: Event["body"]): boolean {
+  return body.case === "end" || (body.case === "lifecycle" && body.value.kind === Lifecycle_Kind.LIFECYCLE_DELETE);
 }
 
 function standsStill({ stillAtSeq, nextSeq }: Member): boolean {
