@@ -315,7 +315,7 @@ export class TurnSink implements EventSink {
     if (provider === undefined) {
       throw new HoldfastError(
         "failed_precondition",
-        "model: no provider of this host serves it; name one that is served, or give the host a provider and its key",
+        "model: no provider of this host serves it; name one that is served, or give the host a provider and its key: `holdfast serve --help` has their names",
       );
     }
     const { partials, journal } = this.#context;
