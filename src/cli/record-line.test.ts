@@ -55,6 +55,10 @@ describe("a record on a line", () => {
       record(7, { case: "result", value: { id: "c1", content: [{ part: { case: "text", value: { text: "two\nlines" } } }] } }),
       "    7  TOOL_RESULT       c1  two\\nlines",
     ],
+    [
+      record(7, { case: "result", value: { id: "c1", output: { ok: true }, content: [{ part: { case: "text", value: { text: "done" } } }] } }),
+      '    7  TOOL_RESULT       c1  done  {"ok":true}',
+    ],
     [record(7, { case: "result", value: { id: "c1" } }), "    7  TOOL_RESULT       c1"],
     [record(8, { case: "result", value: { id: "c1", isError: true, error: "no" } }), "    8  TOOL_RESULT       c1  failed  no"],
     [record(9, { case: "approval", value: { toolCallId: "c1", reason: "writes" } }), "    9  APPROVAL_REQUEST  c1  writes"],

@@ -110,10 +110,11 @@ function detailOf(event: Event): string {
   }
 }
 
-/** What a tool gave back: where it is, or the output, or what the model is to see of it. */
+/** What a tool gave back: where it is, or what it said and its output. */
 function resultText({ output, outputUri, content }: ToolResult): string {
   if (outputUri !== "") return plainLine(outputUri);
-  return clipped(output === undefined ? content.map(partText).join("") : JSON.stringify(output), CLIP_CHARS);
+  const said = content.map(partText).join("");
+  return clipped(spaced(said, output === undefined ? "" : JSON.stringify(output)), CLIP_CHARS);
 }
 
 /** A gRPC status by its name; by its number where that is none of ours. */

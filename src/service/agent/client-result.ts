@@ -39,7 +39,7 @@ export function timedOutResult(id: string, timeoutMs: number): ToolResult {
 /** What a call gets that acts on the world while nobody has looked at it lately. */
 export function staleObservationResult(id: string, maxAgeMs: number | undefined): ToolResult {
   const limit =
-    maxAgeMs === undefined ? "there is nothing to observe with" : `the last observation is older than ${maxAgeMs} ms, or there is none`;
+    maxAgeMs === undefined ? "there is nothing to observe with" : `this host knows of no observation of the last ${maxAgeMs} ms`;
   const error = `the tool was not run: ${limit}`;
   return create(ToolResultSchema, { id, isError: true, error, output: { stale_observation: true }, content: textParts(error) });
 }
