@@ -56,7 +56,10 @@ describe("a record on a line", () => {
       "    7  TOOL_RESULT       c1  two\\nlines",
     ],
     [
-      record(7, { case: "result", value: { id: "c1", output: { ok: true }, content: [{ part: { case: "text", value: { text: "done" } } }] } }),
+      record(7, {
+        case: "result",
+        value: { id: "c1", output: { ok: true }, content: [{ part: { case: "text", value: { text: "done" } } }] },
+      }),
       '    7  TOOL_RESULT       c1  done  {"ok":true}',
     ],
     [record(7, { case: "result", value: { id: "c1" } }), "    7  TOOL_RESULT       c1"],
