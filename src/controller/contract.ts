@@ -88,6 +88,17 @@ export interface RunningTurn {
   readonly outcome: Promise<TurnOutcome>;
 }
 
+/** How a host stops. */
+export interface ShutdownOptions {
+  /** How long running turns may go on. */
+  readonly graceMs: number;
+  /**
+   * Resolves when a turn of the session waits for its client, who is not there, and when the signal fires in any case. Such a turn gets no grace:
+   * only a later host can give it its client.
+   */
+  readonly untilClientIsMissed?: ((session: SessionUid, signal: AbortSignal) => Promise<void>) | undefined;
+}
+
 /** How a turn left the host. `lastSeq` is its last record. */
 export type TurnOutcome =
   | { readonly kind: "ended"; readonly state: EndState; readonly lastSeq: Seq }
@@ -192,5 +203,5 @@ export interface Controller extends AsyncDisposable {
   /**
    * Takes no new turns, waits up to `graceMs` for the running ones and interrupts the rest, which can then be resumed.
    */
-  shutdown(options: { readonly graceMs: number }): Promise<void>;
+  shutdown(options: ShutdownOptions): Promise<void>;
 }

@@ -21,6 +21,7 @@ import type {
   FollowItem,
   LiveItem,
   RunningTurn,
+  ShutdownOptions,
   Steering,
   TurnOutcome,
   TurnPlan,
@@ -232,10 +233,10 @@ class HostController implements Controller {
     return this.#closing.signal;
   }
 
-  async shutdown(options: { readonly graceMs: number }): Promise<void> {
+  async shutdown(options: ShutdownOptions): Promise<void> {
     this.#closing.abort(closingError());
     this.#idle.stop();
-    if (options.graceMs > 0) await this.#drain(options.graceMs);
+    if (options.graceMs > 0) await this.#drain(options);
     // A turn whose start is on its way to the journal has taken its lease there, or is about to.
     await Promise.allSettled(this.#starting.values());
     await Promise.all(this.#running.all().map((turn) => turn.interrupt(closingError())));
@@ -247,11 +248,15 @@ class HostController implements Controller {
     await this.shutdown({ graceMs: 0 });
   }
 
-  /** Waits until every running turn has ended, or the grace is over. */
-  async #drain(graceMs: number): Promise<void> {
+  /** Waits until every running turn has ended or waits for a client that is not there, or the grace is over. */
+  async #drain({ graceMs, untilClientIsMissed }: ShutdownOptions): Promise<void> {
     const done = new AbortController();
     const grace = this.#options.ports.clock.sleep(graceMs, { signal: done.signal }).catch(() => undefined);
-    await Promise.race([Promise.all(this.#running.all().map((turn) => turn.outcome)), grace]);
+    const turns = this.#running.all().map(({ outcome, session }) => {
+      const missed = untilClientIsMissed?.(session, done.signal);
+      return missed === undefined ? outcome : Promise.race([outcome, missed]);
+    });
+    await Promise.race([Promise.all(turns), grace]);
     done.abort();
   }
 

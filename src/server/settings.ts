@@ -112,7 +112,7 @@ export const SETTINGS = {
     file: "shutdownGrace",
     form: "number",
     default: "30",
-    what: "how long running turns may go on after SIGTERM or Ctrl-C; what runs longer is interrupted and can be resumed",
+    what: "how long running turns may go on after SIGTERM or Ctrl-C; what runs longer, or waits for a client that is gone, is interrupted and can be resumed",
   },
   logLevel: {
     flag: "log-level",

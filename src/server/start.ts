@@ -309,7 +309,9 @@ async function close(host: OpenHost, graceMs: number): Promise<void> {
   const { recovery, sweepers, expirer, webhooks } = host;
   log.log("info", "shutting down", { graceMs });
   health.become("draining");
-  await Promise.all([recovery.stop(), ...sweepers.map((sweeper) => sweeper?.stop()), expirer?.stop(), controller.shutdown({ graceMs })]);
+  const { untilClientIsMissed } = clientDoor;
+  const turns = controller.shutdown({ graceMs, untilClientIsMissed });
+  await Promise.all([recovery.stop(), ...sweepers.map((sweeper) => sweeper?.stop()), expirer?.stop(), turns]);
   // What the last turns asked is told as well.
   await webhooks?.stop();
   health.close();
