@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { ListApprovalsRequestSchema, WatchApprovalsRequestSchema, type ApprovalUpdate } from "../gen/holdfast/v1/calls_pb.ts";
+import type { JournalStore } from "../journal/index.ts";
 import { ALLOW_ALL } from "./access.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { decide, gatedCall, parkedSession, ToolWorld } from "../testing/index.ts";
@@ -21,7 +23,7 @@ function setup() {
   const context: CallContext = { caller: { identity: undefined }, signal: ended.signal };
   const watch = (project = "") =>
     createToolCallsService({ ...shared, feed }).watchApprovals(create(WatchApprovalsRequestSchema, { project }), context);
-  return { world, host, watch, shared, context, ended };
+  return { world, host, watch, shared, feed, context, ended };
 }
 
 const wordOf = ({ update }: ApprovalUpdate): string =>
@@ -57,6 +59,24 @@ describe("watching approvals", () => {
     ended.abort(new Error("gone"));
     await expect(updates.next()).rejects.toThrow("gone");
     await host[Symbol.asyncDispose]();
+  });
+
+  it("leaves nothing at the signal of its caller, however it ends", async () => {
+    const { host, world, watch, shared, feed, context } = setup();
+    await using _ = host;
+    const listeners = () => getEventListeners(context.signal, "abort").length;
+    const left = watch();
+    expect(wordOf(await next(left))).toBe("listed");
+    expect(listeners()).toBe(1);
+    await left.return();
+    expect(listeners()).toBe(0);
+    const unread: JournalStore = { ...world.journal, list: () => Promise.reject(new Error("the disk is busy")) };
+    const failing = createToolCallsService({ ...shared, journal: unread, feed }).watchApprovals(
+      create(WatchApprovalsRequestSchema),
+      context,
+    );
+    await expect(failing.next()).rejects.toThrow("the disk is busy");
+    expect(listeners()).toBe(0);
   });
 
   it("tells what a listing tells, of its project alone", async () => {

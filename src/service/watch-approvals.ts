@@ -36,7 +36,7 @@ export interface WatchApprovalsOptions {
 /** See `ToolCallsService.watchApprovals`. */
 export async function* watchApprovals(options: WatchApprovalsOptions): AsyncGenerator<ApprovalUpdate, void, undefined> {
   const { journal, feed, project, signal, waiting } = options;
-  const heard = new Heard(signal);
+  using heard = new Heard(signal);
   const unlisten = feed.listen((note) => heard.put(note));
   try {
     const listed = new Set<string>();
@@ -66,15 +66,21 @@ function keyOf(session: string, requestSeq: bigint): string {
 }
 
 /** What was heard of and not told yet. */
-class Heard {
+class Heard implements Disposable {
   readonly #signal: AbortSignal;
   readonly #notes: ApprovalNote[] = [];
   #isLost = false;
+  readonly #ended = (): void => this.#wake();
   #wake: () => void = () => undefined;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    signal.addEventListener("abort", () => this.#wake(), { once: true });
+    signal.addEventListener("abort", this.#ended, { once: true });
+  }
+
+  /** A signal that lives as long as the server would keep it otherwise. */
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener("abort", this.#ended);
   }
 
   put(note: ApprovalNote): void {

@@ -5,7 +5,8 @@
  * - What happened before the watch comes first, in the order of the records' times, then what happens as it does: each once, and what
  *   concerns one worker in the order of its journal.
  * - Nothing is told before it is durable (I8), and nothing is kept: two watches of one task are told the same of its past.
- * - A slow reader holds up its own watch and nothing else; one record a member waits for it.
+ * - A slow reader holds up its own watch and nothing else. What waits for it of each member is a page of records, or what any watch may be
+ *   behind.
  */
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
