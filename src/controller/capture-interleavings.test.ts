@@ -1,6 +1,6 @@
 /**
  * Sessions with memory on two hosts, in random interleavings from a seed: turns, forks, suspensions, cancels, deletions, kills, idleness,
- * appends that fail or come through unseen, and sweeps at any moment. No session may ever find a part of its memory gone, and in the end
+ * appends that fail or come through unseen, hosts that are gone, and sweeps at any moment. No session may ever find a part of its memory gone, and in the end
  * nothing may be left that no session needs.
  */
 
@@ -69,6 +69,12 @@ const IDLE = { pauseAfterMs: 60_000, suspendAfterMs: 8 * 60_000 };
 /** Errors of sessions that were raced, deleted or reclaimed are no concern of ours; those that speak of captures are. */
 const LOST = /snapshot|layer|stored memory|captures/;
 
+interface WorldHost {
+  readonly host: TestHost;
+  readonly runtime: MemoryRuntime;
+  readonly life: { isOver: boolean };
+}
+
 class World {
   readonly ports: ReturnType<typeof seededPorts>;
   readonly dice: Dice;
@@ -77,7 +83,7 @@ class World {
   readonly #journal: JournalStore;
   readonly #captures: BlobStore;
   readonly #planted: Planted;
-  readonly #hosts: { host: TestHost; runtime: MemoryRuntime }[] = [];
+  readonly #hosts: WorldHost[] = [];
   readonly #begunMs = new Map<number, number>();
   #begun = 0;
   #isCalm = false;
@@ -136,6 +142,7 @@ class World {
       [5, "time"],
       [5, "sweep"],
       [1, "create"],
+      [1, "crash"],
     ]);
     switch (step) {
       case "turn":
@@ -161,6 +168,8 @@ class World {
         return this.#letTimePass();
       case "sweep":
         return this.#sweep();
+      case "crash":
+        return this.#crash();
       case "create":
         this.sessions.push(await host.createSession());
     }
@@ -174,6 +183,15 @@ class World {
   async #delete(host: TestHost, session: SessionUid): Promise<void> {
     await host.controller.delete(session, undefined);
     await sweep({ journal: this.#journal, clock: this.ports.clock, retentionMs: 0 });
+  }
+
+  /** A host is gone with its sandboxes, and another one starts. What it had on its way may still arrive, and it hears of nothing more. */
+  #crash(): void {
+    const at = this.dice.below(this.#hosts.length);
+    const gone = this.#hosts[at]!;
+    gone.life.isOver = true;
+    gone.runtime.kill();
+    this.#hosts[at] = this.#newHost(`host-${this.#begun}`);
   }
 
   /** What a capture or a fork takes until its append is less than the age, and so it is here. */
@@ -244,15 +262,17 @@ class World {
     }
   }
 
-  #newHost(hostId: string): { host: TestHost; runtime: MemoryRuntime } {
+  #newHost(hostId: string): WorldHost {
     const runtime = new MemoryRuntime({ describe: () => COUNTER, run: counting(() => this.#pause()), captures: this.#captures });
     Object.assign(runtime, this.#planted.runtime?.(runtime));
     const entry = createPlacedHarness({ name: "test", source: "static", runtime, sandboxed: true });
     const { ports } = this;
     const list = this.#planted.listed?.(this.#journal) ?? this.#journal.list;
+    const life = { isOver: false };
     return {
       runtime,
-      host: new TestHost({ journal: { ...this.#journal, list }, ports, harnesses: {}, placed: [entry], hostId, idle: IDLE }),
+      life,
+      host: new TestHost({ journal: mortal({ ...this.#journal, list }, life), ports, harnesses: {}, placed: [entry], hostId, idle: IDLE }),
     };
   }
 
@@ -353,4 +373,18 @@ async function* old(blobs: AsyncIterable<StoredBlob>): AsyncGenerator<StoredBlob
 
 function* chosenSeeds(): Generator<number> {
   for (let seed = SEED_FIRST; seed < SEED_FIRST + SEEDS; seed++) yield seed;
+}
+
+/** The journal as a host has it: once its life is over no call of it arrives, and no answer. */
+function mortal(journal: JournalStore, life: { readonly isOver: boolean }): JournalStore {
+  const living =
+    <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) =>
+    async (...args: Args): Promise<Answer> => {
+      if (life.isOver) throw new HoldfastError("unavailable", "journal: this host is dead");
+      const answer = await call(...args);
+      if (life.isOver) throw new HoldfastError("unavailable", "journal: this host is dead");
+      return answer;
+    };
+  const { append, fork, get, list, renew } = journal;
+  return { ...journal, append: living(append), fork: living(fork), get: living(get), list: living(list), renew: living(renew) };
 }

@@ -137,6 +137,15 @@ export interface WatchRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Where a turn runs on a host that runs as many as it may. */
+export interface SeatOptions {
+  /**
+   * A session whose turn on this host waits for the one that is to run: its place is taken where there is no other, by one at a time. So
+   * what waits for its own sub-agents never keeps them from running.
+   */
+  readonly lentBy?: SessionUid | undefined;
+}
+
 /** The single writer of the sessions of a host. */
 export interface Controller extends AsyncDisposable {
   /**
@@ -146,10 +155,13 @@ export interface Controller extends AsyncDisposable {
   plan(session: SessionRow | SessionSeed, invocation: ExecInvocation): Promise<TurnPlan>;
   /**
    * Begins a turn: resolves once its start and inputs are durable (I7). Errors: ABORTED when another turn runs or the head is not
-   * where it was expected, NOT_FOUND, FAILED_PRECONDITION for a deleted session. A plan that `continues` takes the open turn up
+   * where it was expected, NOT_FOUND, FAILED_PRECONDITION for a deleted session, RESOURCE_EXHAUSTED where the host has no room or a
+   * budget is used up. A plan that `continues` takes the open turn up
    * instead; where nothing was decided yet, its outcome is `parked` at once.
    */
-  begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn>;
+  begin(session: SessionUid, plan: TurnPlan, options?: SeatOptions): Promise<RunningTurn>;
+  /** Whether a turn could begin now without meeting the limit of turns that run at once. */
+  hasRoom(options?: SeatOptions): boolean;
   /**
    * Cancels the session's open turn, whoever runs it, and resolves once its END is durable. A session without an open turn is
    * returned as it is; `executionId`, when not empty, must be the open turn's (FAILED_PRECONDITION).
@@ -168,6 +180,7 @@ export interface Controller extends AsyncDisposable {
   resume(
     session: SessionUid,
     actor: IdentityRef | undefined,
+    options?: SeatOptions,
   ): Promise<{ readonly row: SessionRow; readonly turn: RunningTurn | undefined }>;
   /**
    * Commits a decision on an approval call and does nothing else. An exact retry resolves with the same record. FAILED_PRECONDITION for

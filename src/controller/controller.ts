@@ -21,6 +21,7 @@ import type {
   FollowItem,
   LiveItem,
   RunningTurn,
+  SeatOptions,
   ShutdownOptions,
   Steering,
   TurnOutcome,
@@ -121,19 +122,27 @@ class HostController implements Controller {
     return planTurn({ harnesses, clock: ports.clock, limits: this.#limits }, session, invocation);
   }
 
-  async begin(session: SessionUid, plan: TurnPlan): Promise<RunningTurn> {
-    if (plan.continues) return this.#continue(session, plan);
-    return this.#seated(session, () => this.#beginnings.start(session, plan));
+  async begin(session: SessionUid, plan: TurnPlan, options: SeatOptions = {}): Promise<RunningTurn> {
+    if (plan.continues) return this.#continue(session, plan, options);
+    return this.#seated(session, options, () => this.#beginnings.start(session, plan));
   }
 
-  async resume(session: SessionUid, actor: IdentityRef | undefined): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
-    return this.#resume(session, actor, undefined);
+  hasRoom({ lentBy }: SeatOptions = {}): boolean {
+    return this.#running.hasRoom(lentBy);
+  }
+
+  async resume(
+    session: SessionUid,
+    actor: IdentityRef | undefined,
+    options: SeatOptions = {},
+  ): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
+    return this.#resume(session, actor, options);
   }
 
   async #resume(
     session: SessionUid,
     actor: IdentityRef | undefined,
-    deadlineMs: number | undefined,
+    options: SeatOptions & { readonly deadlineMs?: number | undefined },
   ): Promise<{ row: SessionRow; turn: RunningTurn | undefined }> {
     const { journal, ports } = this.#options;
     const row = await rowOf(journal, session);
@@ -149,14 +158,15 @@ class HostController implements Controller {
     const { harnesses } = this.#options;
     const toolsOf = (recorded: Omit<TurnToolsRequest, "session">) => executorOf(this.#options, { session, ...recorded });
     const plan = await planRecovery({ journal, harnesses, digest: ports.digest, toolsOf }, row, open);
-    const turn = await this.#seated(session, () =>
+    const { deadlineMs } = options;
+    const turn = await this.#seated(session, options, () =>
       this.#beginnings.recover(row, { ...plan, invocation: { ...plan.invocation, deadlineMs } }, events),
     );
     return { row: await rowOf(journal, session), turn };
   }
 
   /** What Exec without inputs does while an approval call has no receipt: what Resume does, seen from the head on. */
-  async #continue(session: SessionUid, { invocation }: TurnPlan): Promise<RunningTurn> {
+  async #continue(session: SessionUid, { invocation }: TurnPlan, options: SeatOptions): Promise<RunningTurn> {
     const { journal } = this.#options;
     const { expectedLastSeq, caller, deadlineMs } = invocation;
     const before = await rowOf(journal, session);
@@ -166,7 +176,7 @@ class HostController implements Controller {
     const [oldest] = ownApprovals(before);
     if (oldest === undefined) throw new HoldfastError("aborted", "session: its turn went on meanwhile; read the session, then retry");
     const startSeq = (lastSeq + 1) as Seq;
-    const { turn } = await this.#resume(session, caller, deadlineMs);
+    const { turn } = await this.#resume(session, caller, { ...options, deadlineMs });
     if (turn !== undefined) return { session, executionId: turn.executionId, startSeq, outcome: turn.outcome };
     const ref = approvalRefOf(before, oldest);
     return { session, executionId: executionIdOf(ref.executionId), startSeq, outcome: Promise.resolve({ kind: "parked", ref, lastSeq }) };
@@ -265,9 +275,9 @@ class HostController implements Controller {
   }
 
   /** Runs the turn that `start` makes durable, in the session's seat. */
-  async #seated(session: SessionUid, start: () => Promise<Turn>): Promise<RunningTurn> {
+  async #seated(session: SessionUid, { lentBy }: SeatOptions, start: () => Promise<Turn>): Promise<RunningTurn> {
     this.#refuseWhileClosing();
-    this.#running.reserve(session);
+    this.#running.reserve(session, lentBy);
     let turn: Turn;
     const starting = start();
     this.#starting.set(session, starting);

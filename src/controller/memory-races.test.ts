@@ -5,6 +5,7 @@ import { describeHarness, Resumability } from "../spi/index.ts";
 import { createMemoryBlobStore } from "../stores/blobs/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { emptySeed, MemoryRuntime, seededPorts, TestHost } from "../testing/index.ts";
+import { CONTROLLER_LIMITS } from "./limits.ts";
 
 const COUNTER = describeHarness({
   id: "counter",
@@ -48,7 +49,7 @@ function world() {
       host.controller.fork({ parent, atSeq: 0 as Seq, children: () => [emptySeed(newSessionUid(ports), ports.clock.nowMs())] });
     return { host, runtime, entry, turn, fork };
   };
-  return { journal, captures, hold, newHost };
+  return { ports, journal, captures, hold, newHost };
 }
 
 const codeOf = async (promise: Promise<unknown>): Promise<string> =>
@@ -102,6 +103,24 @@ describe("a session that keeps state in memory", () => {
     };
     expect(await codeOf(fork(session))).toBe("aborted");
     expect(await turn(session)).toBe("OUTPUT count 3");
+  });
+
+  it("is said to have gone on, not to have lost its memory, where it did so while it was brought back", async () => {
+    const { ports, newHost } = world();
+    const [one, two] = [newHost("one"), newHost("two")];
+    const session = await one.host.createSession();
+    for (let turns = 0; turns < 3; turns++) await one.turn(session);
+    await one.host.controller.suspend(session, undefined);
+    const restore = one.runtime.restore.bind(one.runtime);
+    one.runtime.restore = async (snapshot, options) => {
+      one.runtime.restore = restore;
+      // It takes longer than the lease. What was to be restored is replaced meanwhile, and gone.
+      ports.clock.advance(CONTROLLER_LIMITS.leaseMs + 1);
+      for (let turns = 0; turns < 4; turns++) await two.turn(session);
+      return restore(snapshot, options);
+    };
+    expect(await codeOf(one.host.controller.resume(session, undefined))).toBe("aborted");
+    expect(await one.turn(session)).toBe("OUTPUT count 8");
   });
 
   it("has no END without the memory that it ended with: a turn whose sandbox was destroyed is resumed", async () => {

@@ -19,10 +19,17 @@ export interface RunningContext {
 /** A seat that was taken for a turn whose start is not durable yet. */
 const STARTING = "starting";
 
-/** At most one turn a session. */
+/**
+ * At most one turn a session, and so many in all.
+ *
+ * Invariant: a seat that was lent to another session's turn counts once, and comes back when either turn has ended. Each seat is lent to one
+ * at a time, so all turns together are at most as many as the limit says, times how many may wait for one another in a row.
+ */
 export class RunningTurns {
   readonly #context: RunningContext;
   readonly #turns = new Map<SessionUid, Turn | typeof STARTING>();
+  /** Who has the seat of whom. */
+  readonly #borrowers = new Map<SessionUid, SessionUid>();
   #heartbeat: Timer | undefined;
 
   constructor(context: RunningContext) {
@@ -58,15 +65,24 @@ export class RunningTurns {
     return this.#turns.size;
   }
 
-  /** Takes the session's seat. Throws ABORTED when it is taken, RESOURCE_EXHAUSTED when this host runs as many as it may. */
-  reserve(session: SessionUid): void {
+  /** Whether there is a seat: a free one, or that of `lentBy`. */
+  hasRoom(lentBy: SessionUid | undefined): boolean {
+    return !this.#isFull || (lentBy !== undefined && this.#turns.has(lentBy) && !this.#borrowers.has(lentBy));
+  }
+
+  /**
+   * Takes the session's seat, that of `lentBy` where there is no other. Throws ABORTED when it is taken, RESOURCE_EXHAUSTED when this host
+   * runs as many as it may.
+   */
+  reserve(session: SessionUid, lentBy?: SessionUid): void {
     if (this.#turns.has(session)) {
       throw new HoldfastError("aborted", "session: another turn of it is running; wait for its end, then retry");
     }
     const { turnsRunningMax } = this.#context.limits;
-    if (this.#turns.size >= turnsRunningMax) {
+    if (!this.hasRoom(lentBy)) {
       throw new HoldfastError("resource_exhausted", `host: it runs ${turnsRunningMax} turns already; retry later`);
     }
+    if (this.#isFull && lentBy !== undefined) this.#borrowers.set(lentBy, session);
     this.#turns.set(session, STARTING);
   }
 
@@ -79,6 +95,13 @@ export class RunningTurns {
   /** Frees a seat. */
   free(session: SessionUid): void {
     this.#turns.delete(session);
+    // Whoever has its seat keeps it.
+    this.#borrowers.delete(session);
+    for (const [lender, borrower] of this.#borrowers) if (borrower === session) this.#borrowers.delete(lender);
+  }
+
+  get #isFull(): boolean {
+    return this.#turns.size - this.#borrowers.size >= this.#context.limits.turnsRunningMax;
   }
 
   /** Ends the heartbeat. */

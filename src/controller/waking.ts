@@ -5,6 +5,7 @@ import { ComputeState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore, SessionRow } from "../journal/index.ts";
 import type { ComputeRef, HarnessEntry } from "../spi/index.ts";
 import { computeToRestore } from "./compute.ts";
+import { appendedOrThrow } from "./outcome.ts";
 
 /** The fence that the session's incarnation here was minted, while it is the newest: a superseded one is not kept. */
 export function keptFence(row: SessionRow, entry: HarnessEntry): Fence | undefined {
@@ -12,7 +13,10 @@ export function keptFence(row: SessionRow, entry: HarnessEntry): Fence | undefin
   return fence === row.fence ? fence : undefined;
 }
 
-/** Wakes a session under a lease, which ends at once where that fails. */
+/**
+ * Wakes a session under a lease, which ends at once where that fails. ABORTED where somebody has taken the session meanwhile: what was to be
+ * restored may be replaced and gone then, and that says nothing of the session's memory.
+ */
 export async function wakeOrRelease(
   journal: JournalStore,
   row: SessionRow,
@@ -23,7 +27,7 @@ export async function wakeOrRelease(
   try {
     return await entry.wake({ sessionUid: session, fence, identity: row.seed.identity, compute: computeToRestore(row) });
   } catch (error) {
-    await journal.append({ session, writer: { kind: "release", fence }, events: [] });
+    appendedOrThrow(await journal.append({ session, writer: { kind: "release", fence }, events: [] }));
     throw error;
   }
 }

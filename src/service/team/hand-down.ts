@@ -5,11 +5,12 @@
  * - Only the spawner's journal says that: its turn has ended or was given up for another one, the call has its result, the session is to
  *   be deleted. A turn that was interrupted, by a shutdown or a crash, goes on one day, and so does its worker.
  * - It holds over crashes: a start looks for workers that were left behind.
+ * - A worker whose turn has not begun by then is deleted.
  * - Only what `spawn` began is cancelled: the first turn of a session whose uid follows from a call of its spawner's journal.
  */
 
 import { toHoldfastError } from "../../base/errors.ts";
-import type { Seq, SessionUid } from "../../base/ids.ts";
+import { SEQ_NONE, type Seq, type SessionUid } from "../../base/ids.ts";
 import type { Clock, Digest, Log } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import type { Controller } from "../../controller/index.ts";
@@ -152,7 +153,7 @@ export class HandDown implements AsyncDisposable {
     const { clock } = this.#context;
     for (let attempt = 1, pauseMs = FIRST_PAUSE_MS; ; attempt++, pauseMs *= 4) {
       try {
-        await this.#cancelOnce(followed.worker);
+        await this.#cancelOnce(followed);
         return this.unfollow(followed);
       } catch (error) {
         if (attempt === ATTEMPTS_MAX || this.#stopping.signal.aborted) throw error;
@@ -161,9 +162,14 @@ export class HandDown implements AsyncDisposable {
     }
   }
 
-  async #cancelOnce(worker: SessionUid): Promise<void> {
+  async #cancelOnce({ parent, worker }: FollowedWorker): Promise<void> {
     const { journal, controller } = this.#context;
     const row = await journal.get(worker);
+    if (row?.projection.lastSeq === SEQ_NONE && spawnerOf(row.seed) === parent) {
+      // It waited for room, and nobody would ever begin its turn.
+      await controller.delete(worker, undefined);
+      return;
+    }
     const open = row?.projection.openTurn;
     if (row === undefined || open === undefined) return;
     // What failed waits for a person, as every turn that failed does.

@@ -117,7 +117,7 @@ class HostSpawnTool implements SpawnTool {
     handDown.follow(followed);
     try {
       const context = { journal, controller, clock: ports.clock };
-      const answer = await driveWorker(context, { worker: followed.worker, prompt, timeoutMs, signal });
+      const answer = await driveWorker(context, { worker: followed.worker, spawner: followed.parent, prompt, timeoutMs, signal });
       handDown.unfollow(followed);
       return answer;
     } catch (error) {

@@ -1,8 +1,10 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { SessionUid } from "../../base/index.ts";
-import { approvalRefOf, ownApprovals } from "../../controller/index.ts";
+import { approvalRefOf, ownApprovals, type RunningTurn, type TurnOutcome } from "../../controller/index.ts";
 import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
-import { HarnessFailure } from "../../spi/index.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
+import { HarnessFailure, messageText } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import {
   answering,
@@ -10,6 +12,7 @@ import {
   resultWords,
   silent,
   SPAWN_AGENTS,
+  spawnCall,
   SpawnWorld,
   storyUntil,
   TestModel,
@@ -20,6 +23,7 @@ import {
 } from "../../testing/index.ts";
 import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
 import { SPAWN_TOOL } from "./spawn-call.ts";
+import { driveWorker } from "./worker.ts";
 
 const SUSPEND = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_SUSPEND}`;
 const CANCEL = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_CANCEL}`;
@@ -113,6 +117,116 @@ describe("a worker without an answer", () => {
       await other.begin(session, ["echo yours"])
     ).outcome;
     expect((await other.story(session)).at(-2)).toContain("its session was used for something else");
+  });
+});
+
+describe("a worker on a host that runs as many turns as it may", () => {
+  const full = { turnsRunningMax: 1 };
+  /** Spawns an agent with each of its words at the same time, and says what came of them. */
+  const many: HarnessRun = async ({ inputs }, sink) => {
+    const [agent = "", ...prompts] = messageText(inputs[0]!).split(" ");
+    const results = await Promise.all(prompts.map((prompt, at) => sink.toolCall(spawnCall(`c${at + 1}`, { agent, prompt }))));
+    await sink.output(results.map(resultWords).join(", "));
+  };
+  /** Lets time pass until the turn has settled. */
+  const settled = async (world: SpawnWorld, { outcome }: RunningTurn): Promise<TurnOutcome> => {
+    let isSettled = false;
+    void outcome.then(() => (isSettled = true));
+    while (!isSettled) {
+      world.ports.clock.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return outcome;
+  };
+
+  it("takes the place of its spawner, which waits for it, and so on as deep as may be", async () => {
+    const world = newWorld();
+    await using host = world.host({ limits: full });
+    const { session, outcome } = await ran(host, "boss boss echo hello");
+    expect(outcome).toBe("COMPLETED");
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT you said hello");
+    // Each place was given back.
+    expect((await ran(host, "echo again")).outcome).toBe("COMPLETED");
+    expect(host.controller.hasRoom()).toBe(true);
+  });
+
+  it("waits where that place is taken, and has its turn then", async () => {
+    const world = newWorld({ harnesses: { test: many } });
+    await using host = world.host({ limits: full });
+    const session = await host.createSession();
+    const turn = await host.begin(session, ["echo a b c"]);
+    expect(await settled(world, turn)).toMatchObject({ state: "COMPLETED" });
+    expect((await host.story(session)).at(-2)).toBe("OUTPUT you said a, you said b, you said c");
+    const workers = await world.workers(session);
+    const spans = await Promise.all(
+      workers.map(async ({ seed }) => (await host.records(seed.uid)).map(({ event }) => timestampMs(event!.ts!))),
+    );
+    const inOrder = spans.toSorted((one, other) => one[0]! - other[0]!);
+    expect(inOrder.every((span, at) => at === 0 || span[0]! >= inOrder[at - 1]!.at(-1)!)).toBe(true);
+  });
+
+  it("is let in for its spawner alone: nobody else has that place", async () => {
+    const world = newWorld();
+    await using host = world.host({ limits: full });
+    const { session, turn, worker } = await working(world, host);
+    const other = await host.createSession();
+    await expect(host.begin(other, ["echo hello"])).rejects.toMatchObject({ code: "resource_exhausted" });
+    expect([host.controller.hasRoom(), host.controller.hasRoom({ lentBy: session }), host.controller.hasRoom({ lentBy: other })]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    // Its spawner's turn ends first: the place is the worker's own, and free once that has ended as well.
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    await turn.outcome;
+    await storyUntil(world, worker, (story) => story.at(-1) === "END CANCELED");
+    expect((await ran(host, "echo hello")).outcome).toBe("COMPLETED");
+  });
+
+  it("goes on after a decision, also where others have come meanwhile", async () => {
+    const world = newWorld();
+    await using host = world.host({ limits: { turnsRunningMax: 2 } });
+    const turns = await Promise.all(["asker one", "asker two"].map(async (input) => host.begin(await host.createSession(), [input])));
+    const workers = turns.map(({ session }) => world.worker(session, "c1"));
+    for (const worker of workers) await storyUntil(world, worker, (story) => story.at(-1)?.startsWith(SUSPEND) === true);
+    expect(host.controller.hasRoom()).toBe(false);
+    for (const worker of workers) {
+      for (const approval of ownApprovals((await world.journal.get(worker))!)) {
+        const ref = approvalRefOf((await world.journal.get(worker))!, approval);
+        await host.controller.approve({ session: worker, ref, approved: true, reason: "", actor: undefined });
+      }
+    }
+    for (const turn of turns) expect(await settled(world, turn)).toMatchObject({ state: "COMPLETED" });
+  });
+
+  it("is nothing where its spawner is cancelled while it waits for room", async () => {
+    const world = newWorld({ harnesses: { test: many } });
+    await using host = world.host({ limits: full });
+    const session = await host.createSession();
+    const turn = await host.begin(session, ["thinker a b"]);
+    await expect.poll(async () => (await world.workers(session)).length).toBe(2);
+    await expect.poll(async () => (await world.workers(session)).filter(({ projection }) => projection.lastSeq > 0).length).toBe(1);
+    await host.controller.cancel({ session, executionId: "", reason: "USER" });
+    await turn.outcome;
+    const states = async () => (await world.workers(session)).map(({ projection: { lastEnd, deletionState } }) => lastEnd ?? deletionState);
+    await expect.poll(states).toEqual(expect.arrayContaining(["CANCELED", DeletionState.DELETION_PENDING]));
+  });
+
+  it("has no answer, and no session, where its time is up before there is room", async () => {
+    const world = newWorld();
+    await using host = world.host({ limits: full });
+    const busy = await host.begin(await host.createSession(), ["thinker about it"]);
+    const worker = await host.createSession({ harness: "echo" });
+    const context = { journal: world.journal, controller: host.controller, clock: world.ports.clock };
+    const { signal } = new AbortController();
+    const answer = driveWorker(context, { worker, spawner: worker, prompt: "hello", timeoutMs: 60_000, signal });
+    world.ports.clock.advance(59_999);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await world.journal.get(worker))?.projection.deletionState).toBe(DeletionState.DELETION_ACTIVE);
+    world.ports.clock.advance(1);
+    expect(await answer).toMatchObject({ state: "CANCELED", why: expect.stringContaining("before the host had room for its turn") });
+    expect((await world.journal.get(worker))?.projection.deletionState).toBe(DeletionState.DELETION_PENDING);
+    await host.controller.cancel({ session: busy.session, executionId: "", reason: "USER" });
   });
 });
 

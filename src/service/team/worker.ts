@@ -5,12 +5,14 @@
  * - Its prompt is run once: the turn begins only on a session that has had none, at the head that was seen (I3, I6).
  * - Where it stands is read from its journal each time. Whoever drives it again goes on from there.
  * - Nobody else resumes it: once everything is decided that it waits for, it goes on by itself.
+ * - Its spawner waits and needs no room meanwhile: where the host has none left, the worker takes the spawner's, one worker at a time; others
+ *   wait. So a host that is full of spawners goes on.
  */
 
 import { HoldfastError, toHoldfastError } from "../../base/errors.ts";
 import type { SessionUid } from "../../base/ids.ts";
 import type { Clock } from "../../base/ports.ts";
-import { ownApprovals, type Controller, type ExecInvocation, type RunningTurn } from "../../controller/index.ts";
+import { ownApprovals, type Controller, type ExecInvocation, type RunningTurn, type SeatOptions } from "../../controller/index.ts";
 import { ComputeState, DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import { InterruptedCallError, textMessage, type IdentityRef } from "../../spi/index.ts";
@@ -28,6 +30,8 @@ export interface WorkerContext {
 /** A worker that is to be driven; its session is there. */
 export interface WorkerRequest {
   readonly worker: SessionUid;
+  /** Whose turn waits for it on this host. */
+  readonly spawner: SessionUid;
   readonly prompt: string;
   /** How long it may take in all, from its creation; undefined for as long as it likes. */
   readonly timeoutMs: number | undefined;
@@ -108,6 +112,10 @@ class Drive implements Disposable {
     return this.#resume(row.seed.identity);
   }
 
+  get #seat(): SeatOptions {
+    return { lentBy: this.#request.spawner };
+  }
+
   async #row(): Promise<SessionRow> {
     const row = await this.#context.journal.get(this.#request.worker);
     if (row === undefined) throw new HoldfastError("not_found", "session: the worker's session is gone");
@@ -122,7 +130,8 @@ class Drive implements Disposable {
     try {
       const plan = await controller.plan(row, invocationOf(row, this.#request.prompt));
       this.#request.signal.throwIfAborted();
-      turn = await controller.begin(row.seed.uid, plan);
+      if (!controller.hasRoom(this.#seat)) return await this.#waitForRoom();
+      turn = await controller.begin(row.seed.uid, plan, this.#seat);
     } catch (error) {
       this.#request.signal.throwIfAborted();
       const { code, message } = toHoldfastError(error);
@@ -130,6 +139,12 @@ class Drive implements Disposable {
       return code === "aborted" ? this.#lookAgain() : failed("FAILED", `it could not be started: ${message}`);
     }
     return this.#ended(turn);
+  }
+
+  async #waitForRoom(): Promise<WorkerAnswer | undefined> {
+    if (!this.#overdue.signal.aborted) return this.#lookAgain();
+    await this.#context.controller.delete(this.#request.worker, undefined);
+    return failed("CANCELED", "its time was up before the host had room for its turn");
   }
 
   async #stop(executionId: string): Promise<undefined> {
@@ -145,7 +160,7 @@ class Drive implements Disposable {
   async #resume(actor: IdentityRef | undefined): Promise<undefined> {
     let turn: RunningTurn | undefined;
     try {
-      ({ turn } = await this.#context.controller.resume(this.#request.worker, actor));
+      ({ turn } = await this.#context.controller.resume(this.#request.worker, actor, this.#seat));
     } catch (error) {
       this.#request.signal.throwIfAborted();
       const { code } = toHoldfastError(error);
