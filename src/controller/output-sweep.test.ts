@@ -95,13 +95,23 @@ describe("a large output", () => {
     await gone(old);
     grow();
     let young: SessionUid | undefined;
-    const list: typeof journal.list = async (request) => {
-      const page = await journal.list(request);
+    const get: typeof journal.get = async (uid) => {
+      const row = await journal.get(uid);
       if (young === undefined) await turn((young = await host.createSession()));
-      return page;
+      return row;
     };
-    expect(await sweeping({ journal: { list } })).toMatchObject({ removed: 1 });
+    expect(await sweeping({ journal: { ...journal, get } })).toMatchObject({ removed: 1 });
     expect(await named(young!)).toEqual({ named: 1, there: 1 });
+  });
+
+  it("goes with its session and no sooner where that has a uid that names no folder", async () => {
+    const { host, turn, gone, grow, sweeping, named } = world();
+    const [kept, lost] = ["../Ada's", "BOB"] as SessionUid[];
+    for (const uid of [kept!, lost!]) await turn(await host.createSession({ uid }));
+    await gone(lost!);
+    grow();
+    expect(await sweeping()).toMatchObject({ removed: 1 });
+    expect(await named(kept!)).toEqual({ named: 1, there: 1 });
   });
 });
 
@@ -121,13 +131,14 @@ describe("a sweep of outputs", () => {
 
   it("removes nothing where the journal cannot be read, and reads none where there are no outputs", async () => {
     const { host, turn, gone, grow, sweeping } = world();
-    const list = () => Promise.reject(new Error("the disk is busy"));
-    expect(await sweeping({ journal: { list } })).toMatchObject({ removed: 0 });
+    const read = () => Promise.reject(new Error("the disk is busy"));
+    const unread = { get: read, list: read };
+    expect(await sweeping({ journal: unread })).toMatchObject({ removed: 0 });
     const session = await host.createSession();
     await turn(session);
     await gone(session);
     grow();
-    await expect(sweeping({ journal: { list } })).rejects.toThrow("the disk is busy");
+    await expect(sweeping({ journal: unread })).rejects.toThrow("the disk is busy");
     expect(await sweeping()).toMatchObject({ removed: 1 });
   });
 

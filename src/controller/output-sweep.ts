@@ -5,8 +5,8 @@
  * So an output is needed as long as its session has a row, and a session keeps its row while a fork shares any of its records.
  *
  * Invariants:
- * - What a record can name is never removed. Who has outputs is listed before the rows are: a session puts outputs while it is there, so one
- *   that is missing among the rows had been reclaimed.
+ * - What a record can name is never removed. Who has outputs is listed before its row is looked for: a session puts outputs while it is there,
+ *   so one without a row had been reclaimed.
  * - Nothing goes that was put or renewed within `OUTPUT_AGE_MS`: an import brings a session back under its uid, and whoever brings its
  *   outputs along may put them here first.
  * - A sweep may end anywhere, the process with it. The next one finds what is left.
@@ -14,6 +14,7 @@
  * What a crash left between an output and the record that would have named it goes with its session, as everything of it does.
  */
 
+import { sessionUidOf } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { SessionBlobs } from "../spi/index.ts";
@@ -26,7 +27,7 @@ export const OUTPUTS_REMOVED_MAX = 10_000;
 
 /** What a sweep needs. */
 export interface OutputSweepOptions {
-  readonly journal: Pick<JournalStore, "list">;
+  readonly journal: Pick<JournalStore, "get" | "list">;
   readonly outputs: Pick<SessionBlobs, "ownerOf" | "owners" | "remove">;
   readonly clock: Clock;
   /** Default: `OUTPUTS_REMOVED_MAX`. */
@@ -57,11 +58,16 @@ export async function sweepOutputs(options: OutputSweepOptions): Promise<OutputS
   return { removed, removedBytes, isCut: false };
 }
 
-/** Those that have outputs and no row. */
+/** Those that have outputs and no row. Whose name is no uid is looked for among all rows; there are none, as a rule. */
 async function ownersWithoutRow({ journal, outputs, signal }: OutputSweepOptions): Promise<ReadonlySet<string>> {
-  const owners = new Set<string>();
-  for await (const owner of outputs.owners({ signal })) owners.add(owner);
-  if (owners.size === 0) return owners;
-  for await (const row of everyRow(journal, signal)) owners.delete(outputs.ownerOf(row.seed.uid));
-  return owners;
+  const gone = new Set<string>();
+  const unnamed = new Set<string>();
+  for await (const owner of outputs.owners({ signal })) {
+    const uid = sessionUidOf(owner);
+    if (outputs.ownerOf(uid) !== owner) unnamed.add(owner);
+    else if ((await journal.get(uid, { signal })) === undefined) gone.add(owner);
+  }
+  if (unnamed.size === 0) return gone;
+  for await (const row of everyRow(journal, signal)) unnamed.delete(outputs.ownerOf(row.seed.uid));
+  return new Set([...gone, ...unnamed]);
 }

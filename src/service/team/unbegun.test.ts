@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { SILENT_LOG, type SessionUid } from "../../base/index.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import { CreateTaskRequestSchema, GetTaskRequestSchema, ListTasksRequestSchema, Task_State } from "../../gen/holdfast/v1/tasks_pb.ts";
 import { WatchTeamRequestSchema } from "../../gen/roz/v1/agent_pb.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
@@ -12,7 +13,7 @@ import { KIND_ANNOTATION } from "../environment/annotations.ts";
 import { plainEnvironment } from "../environment/index.ts";
 import { BEGINNING_MAX_MS } from "./task-view.ts";
 import { createTasksService } from "./tasks.ts";
-import { dropUnbegunTasks } from "./unbegun.ts";
+import { dropUnbegunTasks, LOOKED_AT_MAX } from "./unbegun.ts";
 
 const context: CallContext = { caller: { identity: undefined }, signal: new AbortController().signal };
 
@@ -89,6 +90,19 @@ describe("a task that was created and whose turn never began", () => {
     expect(await dropped).toBe(1);
     expect(await listed()).toEqual([late]);
     expect(await listed()).not.toContain(lost);
+  });
+
+  it("is not looked for beyond so many sessions", async () => {
+    const { time, journal, host, unbegun, dropping } = setup();
+    const oldest = await unbegun("oldest");
+    await time.elapse(1);
+    const old = await unbegun("old");
+    await time.elapse(1);
+    for (let made = 1; made < LOOKED_AT_MAX; made++) await host.createSession();
+    await time.elapse(BEGINNING_MAX_MS);
+    expect(await dropping()).toBe(1);
+    const states = await Promise.all([oldest, old].map(async (uid) => (await journal.get(uid))?.projection.deletionState));
+    expect(states).toEqual([DeletionState.DELETION_ACTIVE, DeletionState.DELETION_PENDING]);
   });
 
   it("is left to the next start where this one ends first", async () => {

@@ -2,7 +2,9 @@
  * Tasks that a host had created and not begun when it stopped. Whoever created one has no answer and may have created another meanwhile, so
  * nobody begins it later: it is deleted, as a task is whose turn could not be begun, and its name is free again.
  *
- * Invariant: a task that somebody may be about to begin is left alone. Until then it is looked at once more.
+ * Invariants:
+ * - A task that somebody may be about to begin is left alone. Until then it is looked at once more.
+ * - A start does not look through all there is: what a host left that way it had created last. What is missed is said to have failed all the same.
  */
 
 import type { SessionUid } from "../../base/ids.ts";
@@ -22,6 +24,8 @@ export interface UnbegunTasksOptions {
 }
 
 const PAGE_ROWS = 100;
+/** How many sessions are looked at, the newest first. */
+export const LOOKED_AT_MAX = 10_000;
 
 /** Deletes them; resolves with how many once all are old enough to be told from those that begin just now. Rejects with the store's error. */
 export async function dropUnbegunTasks(options: UnbegunTasksOptions): Promise<number> {
@@ -51,10 +55,12 @@ async function dropOne({ controller, clock }: UnbegunTasksOptions, row: SessionR
 /** Tasks without a record. */
 async function* emptyTasks({ journal, signal }: UnbegunTasksOptions): AsyncGenerator<SessionRow, void, undefined> {
   let after: ListCursor | undefined;
+  let lookedAt = 0;
   do {
     const page = await journal.list({ after, limit: PAGE_ROWS, signal });
     signal.throwIfAborted();
     for (const row of page.rows) if (row.projection.lastSeq === 0 && isTask(row.seed)) yield row;
     after = page.next;
-  } while (after !== undefined);
+    lookedAt += page.rows.length;
+  } while (after !== undefined && lookedAt < LOOKED_AT_MAX);
 }

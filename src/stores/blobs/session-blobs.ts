@@ -16,6 +16,9 @@ import type { BlobStore, RemoveBlobsOptions, SessionBlobs, StoredBlob } from "..
 import { codeOf, fileBlobStoreAt, namesIn, removeAbandoned, unavailable, type FileBlobStoreOptions } from "./file-blob-store.ts";
 import { createMemoryBlobStore } from "./memory-blob-store.ts";
 
+/** Names that are told between two turns of the event loop. */
+const NAMES_AT_ONCE = 64;
+
 const PLAIN = /^[0-9a-z][0-9a-z-]*$/;
 const DIGESTED = /^_[0-9a-f]{64}$/;
 
@@ -26,7 +29,9 @@ export function createFileSessionBlobs({ folder, clock }: FileBlobStoreOptions):
     of: (session) => blobsOf(ownerOf(session)),
     ownerOf,
     owners: async function* ({ signal } = {}) {
-      for (const name of await namesIn(folder)) {
+      for (const [at, name] of (await namesIn(folder)).entries()) {
+        // A long list must not keep the event loop from everybody else.
+        if (at % NAMES_AT_ONCE === 0) await new Promise(setImmediate);
         signal?.throwIfAborted();
         if (isOwner(name)) yield name;
       }

@@ -39,6 +39,22 @@ describe("the SQLite store", () => {
     clearImmediate(pending);
     expect(turns).toBe(2);
   });
+
+  it("lets it turn between the pages of a walk through all sessions, too", async () => {
+    using folder = new TemporaryFolder();
+    await using store = await openSqliteStore({ folder: folder.path, clock: new VirtualClock(), digest: testDigest });
+    for (const name of ["a", "b", "c"]) await created(store, name);
+    let turns = 0;
+    const turn = () => {
+      turns++;
+      pending = setImmediate(turn);
+    };
+    let pending = setImmediate(turn);
+    let page = await store.list({ limit: 1 });
+    while (page.next !== undefined) page = await store.list({ limit: 1, after: page.next });
+    clearImmediate(pending);
+    expect(turns).toBe(2);
+  });
 });
 
 /** Appends to one session, several on their way at a time, with now and then what concerns other sessions; ends with one open turn. */

@@ -150,6 +150,11 @@ export class SqliteStore implements JournalStore {
   async list(request: ListRequest): Promise<ListPage> {
     this.#requireOpen(request.signal);
     requireListLimit(request);
+    if (request.after !== undefined) {
+      // A walk through all sessions must not keep the event loop from everybody else.
+      await new Promise(setImmediate);
+      this.#requireOpen(request.signal);
+    }
     const states = this.#reader.list(request).map((state) => this.#states.leased(state));
     return listPageOf(states, request.limit, this.#parts.clock.nowMs());
   }
