@@ -7,8 +7,8 @@
  * Invariants:
  * - What a record can name is never removed. Who has outputs is listed before its row is looked for: a session puts outputs while it is there,
  *   so one without a row had been reclaimed.
- * - Nothing goes that was put or renewed within `OUTPUT_AGE_MS`: an import brings a session back under its uid, and whoever brings its
- *   outputs along may put them here first.
+ * - Nothing goes that was put or renewed within `OUTPUT_AGE_MS`: an import may bring a session back under its uid, and a turn of it may have
+ *   put an output since its row was looked for.
  * - A sweep may end anywhere, the process with it. The next one finds what is left.
  *
  * What a crash left between an output and the record that would have named it goes with its session, as everything of it does.

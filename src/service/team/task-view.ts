@@ -7,6 +7,7 @@ import type { Ports } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import { ownApprovals } from "../../controller/index.ts";
 import { EventKind, type Event } from "../../gen/agentsessions/v1/common_pb.ts";
+import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import { TaskSchema, TaskWorkerSchema, Task_State, type Task, type TaskWorker } from "../../gen/holdfast/v1/tasks_pb.ts";
 import type { JournalStore, SessionRow } from "../../journal/index.ts";
 import { messageText } from "../../spi/index.ts";
@@ -137,7 +138,9 @@ async function* workersOf(context: TaskViewContext, row: SessionRow): AsyncGener
 
 /** How far a worker has come. Before its turn it is where its spawner is, and nowhere once nobody waits for it. */
 function workerState(spawner: SessionRow, { callSeq, isAnswered }: Spawn, worker: SessionRow): Task_State | undefined {
-  if (worker.projection.lastSeq > 0) return turnState(worker);
+  const { lastEnd, openTurn: ownTurn, deletionState } = worker.projection;
+  if (ownTurn !== undefined || lastEnd !== undefined) return turnState(worker);
+  if (deletionState !== DeletionState.DELETION_ACTIVE) return undefined;
   const { openTurn } = spawner.projection;
   if (isAnswered || openTurn === undefined || openTurn.startSeq > callSeq) return undefined;
   return spawner.holder === undefined ? Task_State.INTERRUPTED : Task_State.RUNNING;

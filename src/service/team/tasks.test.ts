@@ -12,7 +12,7 @@ import {
   type Task,
 } from "../../gen/holdfast/v1/tasks_pb.ts";
 import { WatchTeamRequestSchema } from "../../gen/roz/v1/agent_pb.ts";
-import { HarnessFailure, type Authorizer, type Environment } from "../../spi/index.ts";
+import { HarnessFailure, messageText, type Authorizer, type Environment } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
 import {
   gatedCall,
@@ -193,27 +193,35 @@ describe("a task", () => {
 
   it("shows a worker that has not begun as far as its spawner is, and none that never will", async () => {
     const { host, journal, newTask, ended } = setup(async (start, sink) => {
-      const kind = start.inputs.length === 0 ? "waits" : "is answered";
-      await sink.toolCall(kind === "waits" ? gatedCall("spawn", "waits") : toolCall("spawn", "answered"));
+      const [key = ""] = start.inputs.map(messageText);
+      await sink.toolCall(key.startsWith("waits") ? gatedCall("spawn", key) : toolCall("spawn", key));
     });
-    const place = async (task: Task, key: string) => {
-      const parent = (await journal.get(task.id as SessionUid))!;
-      const uid = workerUid(parent.seed.uid, key, testDigest);
-      await host.createSession({ uid, harness: "worker", annotations: workerAnnotations(parent.seed) });
-      return uid;
-    };
-    const [task] = [await newTask()];
+    const task = await newTask({ prompt: "answered" });
+    const uid = task.id as SessionUid;
     await ended(task);
-    await (
-      await host.begin(task.id as SessionUid, [])
-    ).outcome;
-    const waiting = await place(task, "waits");
-    expect((await ended(task)).workers).toMatchObject([
-      { state: Task_State.COMPLETED },
-      { id: waiting, parentId: task.id, state: Task_State.INTERRUPTED },
-    ]);
-    await host.controller.cancel({ session: task.id as SessionUid, executionId: "", reason: "USER" });
-    expect((await ended(task)).workers).toMatchObject([{ state: Task_State.COMPLETED }]);
+    const shown = async () => (await ended(task)).workers.map(({ id, state }) => [id, state]);
+    const first = [workerUid(uid, "answered", testDigest), Task_State.COMPLETED];
+    /** A worker whose session is there and has no turn, of a call that has no answer. */
+    const waiting = async (key: string) => {
+      await (
+        await host.begin(uid, [key])
+      ).outcome;
+      const seed = {
+        uid: workerUid(uid, key, testDigest),
+        harness: "worker",
+        annotations: workerAnnotations((await journal.get(uid))!.seed),
+      };
+      return host.createSession(seed);
+    };
+    const deleted = await waiting("waits");
+    expect(await shown()).toEqual([first, [deleted, Task_State.INTERRUPTED]]);
+    await host.controller.delete(deleted, undefined);
+    expect(await shown()).toEqual([first]);
+    await host.controller.cancel({ session: uid, executionId: "", reason: "USER" });
+    const cancelled = await waiting("waits again");
+    expect(await shown()).toEqual([first, [cancelled, Task_State.INTERRUPTED]]);
+    await host.controller.cancel({ session: uid, executionId: "", reason: "USER" });
+    expect(await shown()).toEqual([first]);
   });
 
   it("shows so many of its workers and no more", async () => {

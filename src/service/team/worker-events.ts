@@ -101,8 +101,11 @@ export class WorkerEvents {
       this.#isSummaryNext = summary > this.#summary;
       this.#summary = Math.max(summary, this.#summary);
     }
-    if (kind !== Lifecycle_Kind.LIFECYCLE_DELETE || this.#state === "new") return [];
-    return this.#failed("e_stop");
+    if (kind !== Lifecycle_Kind.LIFECYCLE_DELETE) return [];
+    if (this.#state === "started") return this.#failed("e_stop");
+    // It was never there.
+    this.#state = "exited";
+    return [];
   }
 
   #failed(reason: FailureReason): readonly Exclude<Told, undefined>[] {

@@ -23,6 +23,7 @@ import {
 } from "../../testing/index.ts";
 import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
 import { SPAWN_TOOL } from "./spawn-call.ts";
+import { watchTeam } from "./watch-team.ts";
 import { driveWorker } from "./worker.ts";
 
 const SUSPEND = `LIFECYCLE ${Lifecycle_Kind.LIFECYCLE_SUSPEND}`;
@@ -210,6 +211,10 @@ describe("a worker on a host that runs as many turns as it may", () => {
     await turn.outcome;
     const states = async () => (await world.workers(session)).map(({ projection: { lastEnd, deletionState } }) => lastEnd ?? deletionState);
     await expect.poll(states).toEqual(expect.arrayContaining(["CANCELED", DeletionState.DELETION_PENDING]));
+    // Nobody who watches the team waits for it.
+    const sources = { journal: world.journal, controller: host.controller, digest: world.ports.digest };
+    const told = await Array.fromAsync(watchTeam(sources, (await world.journal.get(session))!, new AbortController().signal));
+    expect(told.map(({ event }) => event.case)).toEqual(["workerStarted", "workerPhase", "workerFailed", "workerExited"]);
   });
 
   it("has no answer, and no session, where its time is up before there is room", async () => {
