@@ -1,11 +1,14 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import { status as GrpcStatus } from "@grpc/grpc-js";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { SEQ_NONE } from "../../base/index.ts";
 import { GetSessionRequestSchema, Sessions } from "../../gen/agentsessions/v1/session_pb.ts";
 import { Health, HealthCheckRequestSchema, HealthCheckResponse_ServingStatus } from "../../gen/grpc/health/v1/health_pb.ts";
-import type { JournalService } from "../../service/contract.ts";
+import { SessionResponseSchema } from "../../gen/roz/v1/agent_pb.ts";
+import type { AgentResponse, AgentService, JournalService } from "../../service/contract.ts";
 import { ask, openDoor, session } from "../../../e2e/support/grpc-door.ts";
 
 const GET = "/agentsessions.v1.Sessions/GetSession";
@@ -13,6 +16,7 @@ const TAIL = "/holdfast.v1.Journal/Tail";
 const IMPORT = "/holdfast.v1.Journal/Import";
 const CHECK = "/grpc.health.v1.Health/Check";
 const WATCH = "/grpc.health.v1.Health/Watch";
+const CONVERSE = "/roz.v1.AgentService/StreamSession";
 const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 const get = create(GetSessionRequestSchema, { uid: "u" });
@@ -20,6 +24,10 @@ const get = create(GetSessionRequestSchema, { uid: "u" });
 const importing: JournalService["import"] = async (requests) => {
   for await (const _ of requests);
   return new Promise<never>(() => undefined);
+};
+/** A conversation that hears everything and says nothing. */
+const listening: AgentService["streamSession"] = async function* (requests) {
+  for await (const _ of requests) yield* [];
 };
 const served = { sessions: { getSession: async () => session } };
 
@@ -228,3 +236,75 @@ describe("messages that are arriving", () => {
     });
   });
 });
+
+/** A message that is empty, and whose first byte is this. */
+function flagged(flag: number): Buffer {
+  const sent = frame(0);
+  sent.writeUInt8(flag, 0);
+  return sent;
+}
+
+const FLAG = "request: must begin with 0, or with 1 where it is compressed as the call's grpc-encoding says";
+
+describe("frames that are no gRPC", () => {
+  const BROKEN_OFF = "request: must be whole: it was broken off within a message";
+  const INVALID = { code: GrpcStatus.INVALID_ARGUMENT, field: "request" };
+
+  it.each([GET, TAIL, IMPORT, CONVERSE])("end the call in our words: %s", async (path) => {
+    const { address, server } = await openDoor({ ...served, journal: { import: importing }, agent: { streamSession: listening } });
+    const client = dial(address);
+    for (const sent of [frame(100, 50), frame(100).subarray(0, 3)]) {
+      const call = begin(client, path);
+      call.stream.end(sent);
+      expect(await call.status).toEqual({ ...INVALID, message: BROKEN_OFF });
+    }
+    for (const [flag, headers] of [
+      [1, {}],
+      [2, {}],
+      [255, { "grpc-encoding": "gzip" }],
+    ] as const) {
+      const call = begin(client, path, headers);
+      call.stream.write(flagged(flag));
+      expect(await call.status).toEqual({ ...INVALID, message: FLAG });
+      await call.closed;
+    }
+    await expect.poll(() => server.openCalls).toBe(0);
+  });
+});
+
+describe("a status", () => {
+  const gzip = { "grpc-encoding": "gzip" };
+  it.each([
+    ["of a refusal", {}, flagged(2), { code: GrpcStatus.INVALID_ARGUMENT, message: FLAG }],
+    ["for what cannot be decompressed", gzip, flagged(1), { code: GrpcStatus.INTERNAL }],
+    ["of a deadline", { "grpc-timeout": "300m" }, Buffer.alloc(0), { code: GrpcStatus.DEADLINE_EXCEEDED }],
+  ])("%s comes behind what was said before, whatever the handler goes on saying to a slow reader", async (_, headers, sent, status) => {
+    let said = 0;
+    const talking: AgentService["streamSession"] = async function* (requests, { signal }) {
+      void Array.fromAsync(requests).catch(() => undefined);
+      for (; !signal.aborted; said++) {
+        yield textOf(said < 8 ? 16_384 : 1);
+        await nextTurn();
+      }
+    };
+    const { address, server } = await openDoor({ agent: { streamSession: talking } });
+    const call = begin(dial(address), CONVERSE, headers);
+    call.stream.pause();
+    await expect.poll(() => said).toBeGreaterThan(8);
+    if (sent.length > 0) call.stream.write(sent);
+    // It has no room left once as much waits as may, which takes more turns of the event loop than a frame needs to arrive, and a deadline to pass.
+    await expect.poll(() => said).toBeGreaterThan(200);
+    await expect.poll(() => server.openCalls, { timeout: 5_000 }).toBe(1);
+    call.stream.resume();
+    expect(await call.status).toMatchObject(status);
+    // grpc-js leaves the client's side open.
+    call.stream.close();
+    await call.closed;
+    await expect.poll(() => server.openCalls).toBe(0);
+  });
+});
+
+function textOf(chars: number): AgentResponse {
+  const value = { messageId: "m", content: "x".repeat(chars) };
+  return { response: create(SessionResponseSchema, { response: { case: "textDelta", value } }), seq: SEQ_NONE };
+}

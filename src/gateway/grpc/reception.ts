@@ -7,20 +7,21 @@
  * Invariants:
  * - No byte of a message is read before its caller was let in.
  * - A message that is too large is refused when its length has come, and in our words.
- * - A request that was begun ends: with its last byte, or with a status.
+ * - Behind a status nothing is sent, whoever gave it: grpc-js does for a deadline, and for what cannot be decompressed.
+ * - A request that was begun ends: with its last byte, or with a status. One that its client leaves unfinished is none.
  */
 
 import { constants } from "node:http2";
 import { Duplex } from "node:stream";
 import { Metadata, ServerInterceptingCall, type ServerInterceptingCallInterface, type ServerInterceptor } from "@grpc/grpc-js";
-import { HoldfastError } from "../../base/errors.ts";
+import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { Log } from "../../base/ports.ts";
 import { statusOf } from "../../grpc/index.ts";
 import { Arrivals, type Arrival } from "../arrivals.ts";
 import { reported } from "../fault.ts";
 import type { GatewayLimits } from "../limits.ts";
 import { isPublic, type Admission } from "./admission.ts";
-import { FrameMeter } from "./meter.ts";
+import { FrameMeter, type FrameFault } from "./meter.ts";
 
 /** What a door receives with. */
 interface ReceivingDoor {
@@ -46,11 +47,14 @@ export function receiving(door: ReceivingDoor): ServerInterceptor {
             if (reception.received(message.length)) proceed(message);
           },
           onReceiveHalfClose: (proceed) => {
-            reception.arrived();
-            proceed();
+            if (reception.ended()) proceed();
           },
           onCancel: () => reception.end(),
         }),
+      // What the handler still says behind a status would break the stream before that has left.
+      sendMetadata: (metadata, next) => (reception.isAnswered ? undefined : next(metadata)),
+      sendMessage: (message, next) => (reception.isAnswered ? undefined : next(message)),
+      sendStatus: (status, next) => (reception.isAnswered ? undefined : next(status)),
     });
   };
 }
@@ -79,7 +83,12 @@ class Reception {
     this.#options = options;
     const { requestBytesMax, publicRequestBytesMax } = options.limits;
     this.#bytesMax = isPublic(options.path) ? Math.min(publicRequestBytesMax, requestBytesMax) : requestBytesMax;
-    this.#meter = new FrameMeter(this.#bytesMax);
+    this.#meter = new FrameMeter({ bytesMax: this.#bytesMax, mayBeCompressed: isEncoded(call) });
+  }
+
+  /** Whether a status is on its way, or the client is gone. */
+  get isAnswered(): boolean {
+    return this.#isOver || streamOf(this.#call)?.writableEnded === true;
   }
 
   /** The metadata are there. False when the call was refused. */
@@ -106,8 +115,15 @@ class Reception {
     return !this.#isOver;
   }
 
-  /** The client has ended its side, so every message is whole. */
-  arrived(): void {
+  /** The client has ended its side. False when the call was refused: it broke off within a message. */
+  ended(): boolean {
+    if (this.#meter.isPartial) this.#refuse(invalidArgument("request", "must be whole: it was broken off within a message"));
+    else this.#arrived();
+    return !this.#isOver;
+  }
+
+  /** Every message is whole. */
+  #arrived(): void {
     clearTimeout(this.#timeout);
     this.#timeout = undefined;
     this.#arrival?.end();
@@ -118,19 +134,28 @@ class Reception {
   /** The call was answered, or its client is gone. */
   end(): void {
     this.#isOver = true;
-    this.arrived();
+    this.#arrived();
     this.#leave();
   }
 
   #onChunk(chunk: Uint8Array): void {
     if (this.#isOver) return;
-    const { oversize, completed } = this.#meter.push(chunk);
-    if (oversize) return this.#refuse(tooLarge(this.#bytesMax));
+    const { fault, completed } = this.#meter.push(chunk);
+    if (fault !== undefined) return this.#refuse(this.#faultOf(fault));
     // What is whole is the handler's. A single request is not handed over before its client has ended its side.
-    if (completed && !this.#options.isSingle) this.arrived();
+    if (completed && !this.#options.isSingle) this.#arrived();
     if (!this.#meter.isPartial && !this.#options.isSingle) return;
     if (this.#timeout === undefined) this.#setTimeout();
     this.#keep(chunk.length);
+  }
+
+  #faultOf(fault: FrameFault): HoldfastError {
+    switch (fault) {
+      case "oversize":
+        return tooLarge(this.#bytesMax);
+      case "flag":
+        return invalidArgument("request", "must begin with 0, or with 1 where it is compressed as the call's grpc-encoding says");
+    }
   }
 
   #keep(bytes: number): void {
@@ -151,19 +176,19 @@ class Reception {
   #refuse(error: HoldfastError, lastWord?: Uint8Array): void {
     if (this.#isOver) return;
     this.end();
+    if (lastWord === undefined) return this.#close(error);
+    this.#call.sendMetadata(new Metadata());
+    this.#call.sendMessage(lastWord, () => this.#close(error));
+  }
+
+  /** Ends the call with a status. grpc-js would leave the client's side open, and with it the stream, for as long as the client likes. */
+  #close(error: HoldfastError): void {
     const stream = streamOf(this.#call);
     const isUnanswered = stream?.headersSent === false;
-    if (lastWord !== undefined) {
-      this.#call.sendMetadata(new Metadata());
-      this.#call.sendMessage(lastWord, () => {
-        this.#call.sendStatus(statusOf(error));
-        stream?.once("wantTrailers", () => setImmediate(() => stream.close?.(constants.NGHTTP2_NO_ERROR)));
-      });
-      return;
-    }
+    const close = (): void => stream?.close?.(constants.NGHTTP2_NO_ERROR);
     this.#call.sendStatus(statusOf(error));
-    // grpc-js would leave the client's side open, and with it the stream, for as long as the client likes.
-    if (isUnanswered) stream?.close?.(constants.NGHTTP2_NO_ERROR);
+    if (isUnanswered) close();
+    else stream?.once("wantTrailers", () => setImmediate(close));
   }
 }
 
@@ -180,4 +205,9 @@ type CallStream = Duplex & { readonly headersSent?: unknown; readonly close?: (c
  */
 function streamOf(call: ServerInterceptingCallInterface): CallStream | undefined {
   return "stream" in call && call.stream instanceof Duplex ? call.stream : undefined;
+}
+
+/** Whether the call names a compression. grpc-js takes the header away before anybody sees it, and keeps it where no interface has it. */
+function isEncoded(call: ServerInterceptingCallInterface): boolean {
+  return "incomingEncoding" in call && call.incomingEncoding !== "identity";
 }

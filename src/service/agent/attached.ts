@@ -24,6 +24,7 @@ import type { Outbox } from "./outbox.ts";
 import { agentError, saidOf, sessionError, type Said } from "./session-error.ts";
 import { Transcript } from "./transcript.ts";
 import { isTold, transcriptRecordOf } from "./transcript-record.ts";
+import type { TurnView } from "./turn-view.ts";
 import { uint32 } from "./turn-usage.ts";
 import { Updates } from "./updates.ts";
 
@@ -56,6 +57,8 @@ export class AttachedSession implements ChannelPort {
   readonly #updates: Updates;
   /** Requests whose call was not passed yet. */
   #early: readonly OpenRequest[] = [];
+  /** Requests of the turn that have left, by their calls. */
+  readonly #asked = new Map<string, OpenRequest>();
   /** The head when the stream was attached. */
   readonly #headSeq: Seq;
   /** The last record that was read. */
@@ -201,12 +204,14 @@ export class AttachedSession implements ChannelPort {
     if (record.seq < this.#headSeq) return;
     this.#update();
     if (running === undefined) this.#review();
+    else this.#leaveIfQuiet();
     if (this.#endAfter !== undefined && record.seq >= this.#endAfter) this.end();
   }
 
   #turnOver(executionId: string): void {
     this.#endedTurn = executionId;
     this.#early = [];
+    this.#asked.clear();
     this.#host.channels.turnOver(this.session);
   }
 
@@ -256,6 +261,8 @@ export class AttachedSession implements ChannelPort {
     this.#outbox.putIf({ said: { case: "toolRequest", value }, seq: this.#transcript.seq }, () => {
       if (!request.isOpen || this.isClosed) return false;
       request.sent();
+      this.#asked.set(call.id, request);
+      this.#leaveIfQuiet();
       return true;
     });
   }
@@ -324,8 +331,15 @@ export class AttachedSession implements ChannelPort {
   #leaveIfQuiet(): void {
     if (!this.#isLastWord || this.isClosed || this.#readSeq < this.#headSeq) return;
     const { turn } = this.#transcript;
-    if (this.#host.controller.running(this.session) !== undefined) return;
-    if (turn === undefined || turn.question !== undefined) this.end();
+    const isRunning = this.#host.controller.running(this.session) !== undefined;
+    const isQuiet = isRunning ? this.#waitsForClient(turn) : turn === undefined || turn.question !== undefined;
+    if (isQuiet) this.end();
+  }
+
+  /** Whether a turn waits for results of its client's and for nothing else, and the client was asked for all of them. */
+  #waitsForClient(turn: TurnView | undefined): boolean {
+    const running = turn?.running ?? [];
+    return running.length > 0 && this.#early.length === 0 && running.every(({ id }) => this.#asked.get(id)?.isOpen);
   }
 
   #fail(fault: HoldfastError): void {

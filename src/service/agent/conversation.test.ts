@@ -208,6 +208,30 @@ describe.each(DOOR_STORES)("a conversation over %s", (store) => {
     expect(other.story()).toEqual(["pong"]);
   });
 
+  it("ends the stream of a client that says nothing more once it has been asked for all that its turn waits for, and asks again later", async () => {
+    const looks = [
+      ["look", "a", {}],
+      ["look", "b", {}],
+    ] as const;
+    await using at = await doorWorld(store, { models: scriptedModel({ calls: looks }, { text: "seen" }) });
+    await using host = at.host();
+    const client = host.client();
+    client.say({ case: "start", value: { tools: [pureTool("look")] } });
+    client.say({ case: "userMessage", value: { content: "look", messageId: "m1" } });
+    client.finish();
+    await client.ended();
+    expect(client.story()).toEqual(["started", "request look a", "request look b"]);
+    const later = host.client({ session: client.session, fromSeq: client.seq });
+    for (const id of ["a", "b"]) {
+      const { toolCallId } = await later.next("toolRequest");
+      expect(toolCallId).toBe(id);
+      later.say({ case: "toolResult", value: { toolCallId, success: true, result: "open" } });
+    }
+    later.finish();
+    await later.ended();
+    expect(later.story().slice(-2)).toEqual(["text seen", "complete m1 end_turn"]);
+  });
+
   it("uses a mode's tools: physical ones are on offer in ooda_re_act, and not in react", async () => {
     const look = { tool: "look", maxAgeMs: 60_000 };
     const model = scriptedModel({ text: "a" }, { text: "b" });

@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { Dice } from "../../../e2e/support/dice.ts";
+import { anySaying } from "../../../e2e/support/door-sayings.ts";
 import { doorWorld, environmentWith, physicalTool, pureTool, type DoorStore } from "../../../e2e/support/door.ts";
 import { create } from "@bufbuild/protobuf";
 import { HoldfastError } from "../../base/index.ts";
 import { UsageSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { ModelChunk } from "../../spi/index.ts";
 import { saying } from "../../testing/agent-world.ts";
-import type { DoorClient, Saying } from "../../testing/door-client.ts";
+import type { DoorClient } from "../../testing/door-client.ts";
 import type { DoorHost } from "../../testing/door-world.ts";
 import { TestModel } from "../../testing/host.ts";
-import { SeededRandom } from "../../testing/ports.ts";
 
 /** Every code that a conversation may say. */
 const CODES: ReadonlySet<string> = new Set([
@@ -25,97 +26,8 @@ const CODES: ReadonlySet<string> = new Set([
 /** In the normal run; FUZZ_MESSAGES has more of them. */
 const MESSAGES = Number(process.env["FUZZ_MESSAGES"] ?? 2_000);
 const PER_SESSION = 50;
-
-class Dice {
-  readonly #random: SeededRandom;
-
-  constructor(seed: number) {
-    this.#random = new SeededRandom(seed);
-  }
-
-  below(bound: number): number {
-    return this.#random.below(bound);
-  }
-
-  one<Value>(...values: readonly Value[]): Value {
-    return values[this.below(values.length)]!;
-  }
-
-  /** An id that may be one that is waited for. */
-  id(): string {
-    return this.one("c1", "c2", "c3", "", "nobody", "c1\n", "x".repeat(this.one(10, 2_000)), "\u{1f6aa}");
-  }
-
-  text(): string {
-    return this.one("", "go", "größer 🚪", "x".repeat(this.one(10, 10_000, 200_000)), "\u0000", "{}");
-  }
-}
-
-const tools = (dice: Dice) =>
-  dice.one(
-    [],
-    [pureTool("look")],
-    [pureTool("look"), physicalTool("push")],
-    [{ name: dice.text() }],
-    [pureTool("look"), pureTool("look")],
-    [
-      pureTool("odd", {
-        parametersSchema: dice.one({ type: "object" }, { type: 9 }, { $ref: "#/nowhere" }),
-        timeoutMs: dice.one(0, 1, 4_294_967_295),
-      }),
-    ],
-  );
-
-/** Something that a client may say, sensible or not. */
-function anything(dice: Dice): Saying {
-  switch (dice.below(14)) {
-    case 0:
-      return {
-        case: "start",
-        value: { environmentId: dice.one("", "default", dice.text()), tools: tools(dice), projectContext: [dice.text()] },
-      };
-    case 1:
-      return {
-        case: "start",
-        value: { history: [{ role: dice.one("user", "robot"), parts: [{ part: { case: "text", value: { text: dice.text() } } }] }] },
-      };
-    case 2:
-    case 3:
-    case 4:
-      return {
-        case: "userMessage",
-        value: { content: dice.text(), messageId: dice.id(), tools: tools(dice), aiMode: dice.one("react", "ooda", "", dice.text()) },
-      };
-    case 5:
-    case 6:
-      return {
-        case: "toolResult",
-        value: {
-          toolCallId: dice.id(),
-          success: dice.below(2) === 0,
-          result: dice.text(),
-          exitCode: dice.one(0, -1, 2_147_483_647),
-          durationMs: dice.one(0n, -1n, 2n ** 62n),
-        },
-      };
-    case 7:
-    case 8:
-      return { case: "permissionDecision", value: { toolCallId: dice.id(), approved: dice.below(2) === 0 } };
-    case 9:
-      return { case: "registerTools", value: { source: dice.one("", "sim", dice.text()), tools: tools(dice), systemContext: dice.text() } };
-    case 10:
-      return {
-        case: "feedback",
-        value: { sessionId: dice.one("", dice.id()), messageId: dice.id(), rating: dice.one("up", "down", "meh") },
-      };
-    case 11:
-      return { case: "cancelTurn", value: { reason: dice.text() } };
-    case 12:
-      return dice.below(8) === 0 ? { case: "cancelSession", value: { reason: dice.text() } } : { case: "ping", value: {} };
-    default:
-      return { case: "ping", value: {} };
-  }
-}
+/** Of the calls that the model makes. */
+const IDS = ["c1", "c2", "c3"];
 
 /** A model that calls tools, talks, fails, and is quiet once it is told to be. */
 function whimsicalModel(dice: Dice, whims: { on: boolean }): TestModel {
@@ -157,7 +69,7 @@ async function storm(store: DoorStore, seed: number): Promise<void> {
     const whim = dice.below(20);
     if (whim === 0) client.garble();
     else if (whim === 1) client.sayEmpty();
-    else client.say(anything(dice));
+    else client.say(anySaying(dice, { ids: IDS }));
     if (dice.below(4) === 0) at.ports.clock.advance(dice.one(10, 500, 130_000));
     if (dice.below(3) > 0 && client.end === undefined) continue;
     await settled(client);
