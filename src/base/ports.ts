@@ -43,7 +43,7 @@ export interface RunningHash {
   update(text: string): void;
   /** Another one that has been given the same. */
   copy(): RunningHash;
-  /** The lowercase hex hash of everything that it was given. It may go on after that. */
+  /** The lowercase hex hash of everything that it was given. It takes nothing more after that. */
   hex(): string;
 }
 

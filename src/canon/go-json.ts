@@ -6,8 +6,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Path } from "./path.ts";
 
+/** Text that every JSON has as it is: ASCII without control characters, quotes, backslashes and what Go escapes. Ids and names are such. */
+const PLAIN = /^[ !#-%'-;=?-[\]-~]*$/;
 /** What Go escapes and JavaScript does not. */
-const HTML_UNSAFE = /[<>&\u2028\u2029]/g;
+const HTML_UNSAFE = /[<>&\u2028\u2029]/;
+const EACH_HTML_UNSAFE = new RegExp(HTML_UNSAFE, "g");
 const HTML_ESCAPES: Readonly<Record<string, string>> = {
   "<": "\\u003c",
   ">": "\\u003e",
@@ -18,8 +21,10 @@ const HTML_ESCAPES: Readonly<Record<string, string>> = {
 
 /** `text` as a Go JSON string. Refuses a lone surrogate; Go has no such string. */
 export function goString(text: string, at: Path, name: string): string {
+  if (typeof text === "string" && PLAIN.test(text)) return `"${text}"`;
   if (typeof text !== "string" || !text.isWellFormed()) throw at.refusal(name, "must be text without lone surrogates");
-  return JSON.stringify(text).replace(HTML_UNSAFE, (char) => HTML_ESCAPES[char]!);
+  const quoted = JSON.stringify(text);
+  return HTML_UNSAFE.test(quoted) ? quoted.replace(EACH_HTML_UNSAFE, (char) => HTML_ESCAPES[char]!) : quoted;
 }
 
 /**

@@ -53,36 +53,39 @@ export class InputPrefix {
 
   /** Takes in the messages behind it that cannot change, up to the first one that can; no further than to `sizeMax`. */
   extend({ messages }: HashedRequest, sizeMax: number): void {
+    const taken: Message[] = [];
+    const found: Uint8Array[] = [];
+    let text = this.#hash === undefined ? headJson(this.#model) : "";
+    let size = this.#size;
     for (let index = this.#messages.length; index < messages.length; index++) {
       const message = messages[index]!;
-      const found: Uint8Array[] = [];
-      if (!isDeeplyFrozen(message, found)) return;
-      this.#hash ??= this.#begun();
-      const text = messageAtJson(message, index);
-      const size = found.reduce((sum, bytes) => sum + bytes.length, text.length);
-      if (this.#size + size > sizeMax) return;
-      this.#hash.update(text);
-      this.#messages.push(message);
-      for (const bytes of found) this.#bytes.push({ bytes, copy: bytes.slice() });
-      this.#size += size;
+      const bytes: Uint8Array[] = [];
+      if (!isDeeplyFrozen(message, bytes)) break;
+      const messageText = messageAtJson(message, index);
+      size += bytes.reduce((sum, { length }) => sum + length, messageText.length);
+      if (size > sizeMax) break;
+      text += messageText;
+      taken.push(message);
+      found.push(...bytes);
+      this.#size = size;
     }
+    if (taken.length === 0) return;
+    // A call for each message would cost more than to hash it.
+    this.#hash ??= this.#digest.sha256();
+    this.#hash.update(text);
+    this.#messages.push(...taken);
+    for (const bytes of found) this.#bytes.push({ bytes, copy: bytes.slice() });
   }
 
   /** The input hash of a request that begins with it. */
   inputHash(request: HashedRequest): string {
-    if (this.#hash === undefined || this.#messages.length === 0) return inputHash(request, this.#digest);
+    if (this.#hash === undefined) return inputHash(request, this.#digest);
     const { messages } = request;
     let text = "";
     for (let index = this.#messages.length; index < messages.length; index++) text += messageAtJson(messages[index]!, index);
     const hash = this.#hash.copy();
     hash.update(`${text}]${tailJson(request)}`);
     return hash.hex();
-  }
-
-  #begun(): RunningHash {
-    const hash = this.#digest.sha256();
-    hash.update(headJson(this.#model));
-    return hash;
   }
 }
 

@@ -4,23 +4,23 @@
  */
 
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { normaliseEvent } from "../canon/index.ts";
 import {
-  ApprovalRequestSchema,
-  ApprovalResultSchema,
-  ErrorSchema,
   EventKind,
-  EventSchema,
-  ExecutionStartSchema,
-  HarnessEndSchema,
-  LifecycleSchema,
   Lifecycle_Kind,
-  ModelCallSchema,
+  UsageSchema,
+  type ApprovalRequest,
+  type ApprovalResult,
+  type Error as EventError,
   type Event,
+  type ExecutionStart,
+  type HarnessEnd,
   type IdentityRef,
+  type Lifecycle,
+  type ModelCall,
 } from "../gen/agentsessions/v1/common_pb.ts";
 import type { EndState, NewEvent, RecordedSnapshot } from "../journal/index.ts";
 import { baselineDetail, textMessage, type Message, type ModelRequest, type ToolCall, type ToolResult, type Usage } from "../spi/index.ts";
@@ -37,16 +37,18 @@ export interface EventStamp {
 
 type EventBody = Exclude<Event["body"], { case: undefined }>;
 
+/** Bodies come with their fields and no more: normalising makes the message that is recorded. */
 function stamped(stamp: EventStamp, kind: EventKind, body: EventBody, actor: IdentityRef | undefined): NewEvent {
-  const event = create(EventSchema, {
-    executionId: stamp.executionId,
-    ts: timestampFromMs(stamp.clock.nowMs()),
-    schemaVersion: SCHEMA_VERSION,
-    kind,
-    body,
-  });
+  const ts = timestampOf(stamp.clock.nowMs());
+  const fields = { executionId: stamp.executionId, ts, schemaVersion: SCHEMA_VERSION, kind, body };
+  const event: Event = { $typeName: "agentsessions.v1.Event", ...fields };
   if (actor !== undefined) event.actor = actor;
   return { event: normaliseEvent(event) };
+}
+
+function timestampOf(timeMs: number): Timestamp {
+  const seconds = Math.floor(timeMs / 1_000);
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: (timeMs - seconds * 1_000) * 1_000_000 };
 }
 
 /** The longest description of an error that is recorded, in UTF-16 code units. */
@@ -57,19 +59,38 @@ export function recordable(description: string): string {
   return description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed();
 }
 
+function errorOf(code: number, description: string): EventError {
+  return { $typeName: "agentsessions.v1.Error", code, description: recordable(description) };
+}
+
+const NO_LIFECYCLE: Lifecycle = {
+  $typeName: "agentsessions.v1.Lifecycle",
+  kind: Lifecycle_Kind.LIFECYCLE_UNSPECIFIED,
+  detail: "",
+  snapshotLocal: "",
+  snapshotExternalUri: "",
+  snapshotMemory: false,
+  snapshotSealed: false,
+};
+
+function lifecycleOf(kind: Lifecycle_Kind, fields: Partial<Lifecycle> = {}): Lifecycle {
+  return { ...NO_LIFECYCLE, ...fields, kind };
+}
+
 /** EXECUTION_START: everything that recovery needs to build the same Start again. */
 export function executionStartEvent(
   stamp: EventStamp,
   start: { readonly invocation: ExecInvocation; readonly harness: string; readonly harnessVersion: string },
   actor: IdentityRef | undefined,
 ): NewEvent {
-  const value = create(ExecutionStartSchema, {
+  const value: ExecutionStart = {
+    $typeName: "agentsessions.v1.ExecutionStart",
     config: start.invocation.config,
     resumeFromSeq: start.invocation.resumeFromSeq,
     inputCount: BigInt(start.invocation.inputs.length),
     harness: start.harness,
     harnessVersion: start.harnessVersion,
-  });
+  };
   return stamped(stamp, EventKind.EVENT_EXECUTION_START, { case: "executionStart", value }, actor);
 }
 
@@ -84,12 +105,17 @@ export function modelCallEvent(
   call: { readonly request: ModelRequest; readonly inputHash: string; readonly id: string },
   actor: IdentityRef | undefined,
 ): NewEvent {
-  const value = create(ModelCallSchema, {
-    model: call.request.model,
-    params: { ...call.request.params },
-    inputHash: call.inputHash,
-    id: call.id,
-  });
+  const { request, inputHash, id } = call;
+  const { model, params = {} } = request;
+  const value: ModelCall = {
+    $typeName: "agentsessions.v1.ModelCall",
+    model,
+    params: { ...params },
+    inputHash,
+    id,
+    messages: [],
+    tools: [],
+  };
   return stamped(stamp, EventKind.EVENT_MODEL_CALL, { case: "model", value }, actor);
 }
 
@@ -103,9 +129,9 @@ export function textOutputEvent(stamp: EventStamp, text: string, actor: Identity
   return outputEvent(stamp, textMessage("assistant", text), actor);
 }
 
-/** USAGE: accounting, as given. */
+/** USAGE: accounting, as given. A harness in plain JavaScript may leave fields out. */
 export function usageEvent(stamp: EventStamp, usage: Usage, actor: IdentityRef | undefined): NewEvent {
-  return stamped(stamp, EventKind.EVENT_USAGE, { case: "usage", value: usage }, actor);
+  return stamped(stamp, EventKind.EVENT_USAGE, { case: "usage", value: create(UsageSchema, usage) }, actor);
 }
 
 /** TOOL_CALL: the intent, with everything that is needed to drive it again. */
@@ -115,7 +141,8 @@ export function toolCallEvent(stamp: EventStamp, call: ToolCall, actor: Identity
 
 /** APPROVAL_REQUEST: a call waits for a decision. */
 export function approvalRequestEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined, why?: string): NewEvent {
-  const value = create(ApprovalRequestSchema, { toolCallId: call.id, reason: why ?? `${call.tool} requires approval` });
+  const reason = why ?? `${call.tool} requires approval`;
+  const value: ApprovalRequest = { $typeName: "agentsessions.v1.ApprovalRequest", toolCallId: call.id, reason };
   return stamped(stamp, EventKind.EVENT_APPROVAL_REQUEST, { case: "approval", value }, actor);
 }
 
@@ -125,7 +152,9 @@ export function approvalResultEvent(
   decision: { readonly toolCallId: string; readonly requestSeq: Seq; readonly approved: boolean; readonly reason: string },
   actor: IdentityRef | undefined,
 ): NewEvent {
-  const value = create(ApprovalResultSchema, { ...decision, requestSeq: BigInt(decision.requestSeq) });
+  const { toolCallId, approved, reason } = decision;
+  const requestSeq = BigInt(decision.requestSeq);
+  const value: ApprovalResult = { $typeName: "agentsessions.v1.ApprovalResult", toolCallId, approved, reason, requestSeq };
   return stamped(stamp, EventKind.EVENT_APPROVAL_RESULT, { case: "approvalResult", value }, actor);
 }
 
@@ -136,8 +165,7 @@ export function toolResultEvent(stamp: EventStamp, result: ToolResult, actor: Id
 
 /** ERROR: audit. It ends nothing. */
 export function errorEvent(stamp: EventStamp, grpcCode: number, description: string, actor: IdentityRef | undefined): NewEvent {
-  const value = create(ErrorSchema, { code: grpcCode, description: recordable(description) });
-  return stamped(stamp, EventKind.EVENT_ERROR, { case: "error", value }, actor);
+  return stamped(stamp, EventKind.EVENT_ERROR, { case: "error", value: errorOf(grpcCode, description) }, actor);
 }
 
 /** END: the one event that ends a turn. */
@@ -147,27 +175,26 @@ export function endEvent(
   error: { readonly grpcCode: number; readonly description: string } | undefined,
   actor: IdentityRef | undefined,
 ): NewEvent {
-  const value = create(HarnessEndSchema, { state });
-  if (error !== undefined) value.error = create(ErrorSchema, { code: error.grpcCode, description: recordable(error.description) });
+  const value: HarnessEnd = { $typeName: "agentsessions.v1.HarnessEnd", state };
+  if (error !== undefined) value.error = errorOf(error.grpcCode, error.description);
   return stamped(stamp, EventKind.EVENT_END, { case: "end", value }, actor);
 }
 
 /** LIFECYCLE CANCEL: why a turn was cancelled. */
 export function cancelEvent(stamp: EventStamp, reason: CancelReason, actor: IdentityRef | undefined): NewEvent {
-  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_CANCEL, detail: reason });
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_CANCEL, { detail: reason });
   return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
 }
 
 /** LIFECYCLE BASELINE: what a model is sent from here on begins anew; the account of how is the harness's own. */
 export function baselineEvent(stamp: EventStamp, account: string, actor: IdentityRef | undefined): NewEvent {
-  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_BASELINE, detail: baselineDetail(account) });
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_BASELINE, { detail: baselineDetail(account) });
   return stamped(stamp, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
 }
 
 /** LIFECYCLE SUSPEND: compute was freed; the snapshot is what restore needs. */
 export function suspendEvent(clock: Clock, snapshot: RecordedSnapshot, actor: IdentityRef | undefined): NewEvent {
-  const value = create(LifecycleSchema, {
-    kind: Lifecycle_Kind.LIFECYCLE_SUSPEND,
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_SUSPEND, {
     snapshotLocal: snapshot.local,
     snapshotExternalUri: snapshot.externalUri,
     snapshotMemory: snapshot.memory,
@@ -178,18 +205,18 @@ export function suspendEvent(clock: Clock, snapshot: RecordedSnapshot, actor: Id
 
 /** LIFECYCLE RESUME: compute is back. */
 export function resumeEvent(clock: Clock, actor: IdentityRef | undefined): NewEvent {
-  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_RESUME });
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_RESUME);
   return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
 }
 
 /** LIFECYCLE FORK: a child's first own record. Its link to the parent's record is its `prev_hash`; `detail` says it in words. */
 export function forkEvent(clock: Clock, parent: SessionUid, atSeq: Seq): NewEvent {
-  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_FORK, detail: `${parent}@${atSeq}` });
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_FORK, { detail: `${parent}@${atSeq}` });
   return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, undefined);
 }
 
 /** LIFECYCLE DELETE: the durable intent to delete. It belongs to no execution. */
 export function deleteEvent(clock: Clock, actor: IdentityRef | undefined): NewEvent {
-  const value = create(LifecycleSchema, { kind: Lifecycle_Kind.LIFECYCLE_DELETE });
+  const value = lifecycleOf(Lifecycle_Kind.LIFECYCLE_DELETE);
   return stamped({ executionId: "", clock }, EventKind.EVENT_LIFECYCLE, { case: "lifecycle", value }, actor);
 }

@@ -13,6 +13,6 @@ function runningHash(under: Hash): RunningHash {
   return {
     update: (text) => void under.update(text, "utf8"),
     copy: () => runningHash(under.copy()),
-    hex: () => under.copy().digest("hex"),
+    hex: () => under.digest("hex"),
   };
 }

@@ -13,7 +13,7 @@ function runningHash(under: Hash): RunningHash {
   return {
     update: (text) => void under.update(text),
     copy: () => runningHash(under.copy()),
-    hex: () => under.copy().digest("hex"),
+    hex: () => under.digest("hex"),
   };
 }
 

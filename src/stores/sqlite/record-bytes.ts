@@ -21,10 +21,10 @@ const FIELD_BYTES = 2 + HASH_BYTES;
 export function shortened(bytes: Uint8Array, contentHash: string): Uint8Array {
   const at = hashPlace(bytes, 0);
   if (!hasHashAt(bytes, at, contentHash)) return bytes;
-  const kept = new Uint8Array(1 + bytes.length - FIELD_BYTES);
+  // What stands behind the hash moves to its place at once; what stands before it is short.
+  const kept = bytes.slice(FIELD_BYTES - 1);
   kept[0] = SHORTENED;
-  kept.set(bytes.subarray(0, at), 1);
-  kept.set(bytes.subarray(at + FIELD_BYTES), 1 + at);
+  for (let index = 0; index < at; index++) kept[1 + index] = bytes[index]!;
   // What stood behind the hash may look like what stands before it.
   return hashPlace(kept, 1) === 1 + at ? kept : bytes;
 }
@@ -34,11 +34,11 @@ export function wholeBytes(kept: Uint8Array, contentHash: string): Uint8Array {
   if (kept[0] !== SHORTENED) return kept;
   const at = hashPlace(kept, 1) - 1;
   const bytes = new Uint8Array(kept.length - 1 + FIELD_BYTES);
-  bytes.set(kept.subarray(1, 1 + at));
+  bytes.set(kept, FIELD_BYTES - 1);
+  for (let index = 0; index < at; index++) bytes[index] = kept[1 + index]!;
   bytes[at] = CONTENT_HASH;
   bytes[at + 1] = HASH_BYTES;
   for (let index = 0; index < HASH_BYTES; index++) bytes[at + 2 + index] = contentHash.charCodeAt(index);
-  bytes.set(kept.subarray(1 + at), at + FIELD_BYTES);
   return bytes;
 }
 
