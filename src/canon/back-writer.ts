@@ -77,6 +77,16 @@ export class BackWriter {
     this.#varint(tag);
   }
 
+  /** A packed list of such numbers. */
+  naturals(tag: number, values: readonly number[]): void {
+    const mark = this.mark();
+    for (let index = values.length - 1; index >= 0; index--) {
+      this.#reserve(HEADER_BYTES_MAX);
+      this.#varint(values[index]!);
+    }
+    this.close(tag, mark);
+  }
+
   bool(tag: number, value: boolean): void {
     this.natural(tag, value ? 1 : 0);
   }

@@ -7,8 +7,6 @@
  * - Fields that the contract does not have (`$unknown`) are not written: the hash does not cover them.
  */
 
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { invalidArgument } from "../base/errors.ts";
 import type { Fence, Seq } from "../base/ids.ts";
 import type {
   ApprovalRef,
@@ -31,14 +29,7 @@ import type {
   ToolResult,
   Usage,
 } from "../gen/agentsessions/v1/common_pb.ts";
-import { BackWriter } from "./back-writer.ts";
-
-const VARINT = 0;
-const FIXED64 = 1;
-const LENGTH = 2;
-
-/** One writer for all: encoding is synchronous, and a refused message leaves nothing that `begin` does not drop. */
-const writer = new BackWriter();
+import { bool, encoded, int32, int64, LENGTH, message, messages, string, struct, VARINT, writer } from "./fields.ts";
 
 /** What a LogRecord is made of. */
 export interface RecordFields {
@@ -62,47 +53,12 @@ export function encodeLogRecord(record: RecordFields): Uint8Array {
 
 /** The bytes of an Event. The caller owns them. */
 export function encodeEvent(event: Event): Uint8Array {
-  writer.begin();
-  writeEvent(event);
-  return writer.finish();
+  return encoded(event, writeEvent);
 }
 
 /** The bytes of a Message. The caller owns them. */
 export function encodeMessage(value: Message): Uint8Array {
-  writer.begin();
-  writeMessage(value);
-  return writer.finish();
-}
-
-function message<T>(field: number, value: T, write: (value: T) => void): void {
-  const mark = writer.mark();
-  write(value);
-  writer.close((field << 3) | LENGTH, mark);
-}
-
-/** A list's entries, the last one first. */
-function messages<T>(field: number, values: readonly T[], write: (value: T) => void): void {
-  for (let index = values.length - 1; index >= 0; index--) message(field, values[index]!, write);
-}
-
-function string(field: number, value: string): void {
-  if (value !== "") writer.string((field << 3) | LENGTH, value);
-}
-
-function int32(field: number, value: number): void {
-  if (value !== 0) writer.int32((field << 3) | VARINT, value);
-}
-
-function int64(field: number, value: bigint): void {
-  if (value !== 0n) writer.int64((field << 3) | VARINT, value);
-}
-
-function bool(field: number, value: boolean): void {
-  if (value) writer.bool((field << 3) | VARINT, true);
-}
-
-function struct(field: number, value: JsonObject | undefined): void {
-  if (value !== undefined) message(field, value, writeStruct);
+  return encoded(value, writeMessage);
 }
 
 function writeEvent(event: Event): void {
@@ -158,7 +114,7 @@ function writeIdentity(identity: IdentityRef): void {
   string(1, identity.principal);
 }
 
-function writeMessage(value: Message): void {
+export function writeMessage(value: Message): void {
   messages(2, value.parts, writePart);
   string(1, value.role);
 }
@@ -220,12 +176,12 @@ function writeParam([key, value]: readonly [string, string]): void {
   writer.string((1 << 3) | LENGTH, key);
 }
 
-function writeToolChoice(choice: ToolChoice): void {
+export function writeToolChoice(choice: ToolChoice): void {
   string(2, choice.name);
   int32(1, choice.mode);
 }
 
-function writeToolDefinition(tool: ToolDefinition): void {
+export function writeToolDefinition(tool: ToolDefinition): void {
   struct(3, tool.inputSchema);
   string(2, tool.description);
   string(1, tool.name);
@@ -302,31 +258,4 @@ function writeExecutionStart(start: ExecutionStart): void {
   if (start.inputCount !== undefined) writer.int64((3 << 3) | VARINT, start.inputCount);
   int64(2, start.resumeFromSeq);
   if (start.config.length > 0) writer.bytes((1 << 3) | LENGTH, start.config);
-}
-
-function writeStruct(object: JsonObject): void {
-  const keys = Object.keys(object);
-  for (let index = keys.length - 1; index >= 0; index--) {
-    const key = keys[index]!;
-    const mark = writer.mark();
-    message(2, object[key]!, writeValue);
-    writer.string((1 << 3) | LENGTH, key);
-    writer.close((1 << 3) | LENGTH, mark);
-  }
-}
-
-function writeValue(value: JsonValue): void {
-  switch (typeof value) {
-    case "number":
-      return writer.double((2 << 3) | FIXED64, value);
-    case "string":
-      return writer.string((3 << 3) | LENGTH, value);
-    case "boolean":
-      return writer.bool((4 << 3) | VARINT, value);
-    case "object":
-      if (value === null) return writer.natural((1 << 3) | VARINT, 0);
-      return Array.isArray(value) ? message(6, value, (values) => messages(1, values, writeValue)) : message(5, value, writeStruct);
-    default:
-      throw invalidArgument("event", `holds a value of type ${typeof value}, which is no JSON`);
-  }
 }

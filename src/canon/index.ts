@@ -3,6 +3,7 @@
 export { replaceLoneSurrogates } from "./checked-leaves.ts";
 export { decodeLogRecord } from "./decode.ts";
 export { encodeEvent, encodeLogRecord, encodeMessage, type RecordFields } from "./encode.ts";
+export { encodeModelFacts, encodeOfferedTools, encodeRequestSketch, type FieldsOf } from "./encode-beside.ts";
 export { canonicalEvent } from "./event-text.ts";
 export { canonicalJson, canonicalRecord, contentHash, specDigest, type HashedRecord } from "./hash.ts";
 export { inputHash, inputHashJson, type HashedRequest } from "./input-hash.ts";

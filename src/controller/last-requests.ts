@@ -7,12 +7,11 @@
  *   and its seq is taken by another.
  */
 
-import { create, toBinary } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
-import { InputPrefix } from "../canon/index.ts";
+import { encodeRequestSketch, InputPrefix } from "../canon/index.ts";
 import { MessageSchema, ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { RequestSketchSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import type { Message, ModelRequest, ToolDefinition } from "../spi/index.ts";
 import { sketched, type MessageOrigins } from "./request-sketch.ts";
 
@@ -77,16 +76,15 @@ export class LastRequests {
     const base = last !== undefined && last.seq < seq ? last : undefined;
     const kept = base === undefined ? 0 : commonLength(base, next);
     const toolsKept = base !== undefined && base.toolsKey === next.toolsKey;
-    const sketch = create(RequestSketchSchema, {
+    this.#keep(session, this.#sessions.get(session)?.beginning, next);
+    return encodeRequestSketch({
       baseSeq: BigInt(kept > 0 || (toolsKept && next.toolsKey !== "") ? (base?.seq ?? 0) : 0),
       keptMessages: kept,
       added: messages.slice(kept).map((message) => sketched(message, this.#options.origins.sourceOf(message, session))),
+      toolsKept: toolsKept && next.toolsKey !== "",
+      tools: toolsKept ? [] : [...tools],
+      toolChoice,
     });
-    if (toolsKept) sketch.toolsKept = next.toolsKey !== "";
-    else sketch.tools = [...tools];
-    if (toolChoice !== undefined) sketch.toolChoice = toolChoice;
-    this.#keep(session, this.#sessions.get(session)?.beginning, next);
-    return toBinary(RequestSketchSchema, sketch);
   }
 
   /** What the request begins with that cannot change: what is known of the session's last one and more, where it goes on from that. */

@@ -8,10 +8,11 @@
  *   there: a uid can come back with other records (reclaimed here, then imported again).
  */
 
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { deeplyFrozen } from "../base/frozen.ts";
 import { seqOf, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
+import { encodeOfferedTools } from "../canon/index.ts";
 import { ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { OfferedToolsSchema, type OfferedTools } from "../gen/holdfast/v1/beside_pb.ts";
 import type { JournalStore } from "../journal/index.ts";
@@ -73,10 +74,9 @@ export class ToolOffers {
     if (tools.length === 0) return undefined;
     const last = this.#last.get(session);
     if (last?.key === keys && (await this.#isThere(session, last))) {
-      const aside = toBinary(OfferedToolsSchema, create(OfferedToolsSchema, { sameAsSeq: BigInt(last.seq) }));
-      return { tools, aside, started: () => undefined };
+      return { tools, aside: encodeOfferedTools({ sameAsSeq: BigInt(last.seq), tools: [] }), started: () => undefined };
     }
-    const aside = toBinary(OfferedToolsSchema, create(OfferedToolsSchema, { tools }));
+    const aside = encodeOfferedTools({ sameAsSeq: 0n, tools });
     const asideHash = this.#digest.sha256Hex(aside);
     return { tools, aside, started: (seq) => this.#remember(session, { seq, key: keys, asideHash }) };
   }

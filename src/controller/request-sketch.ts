@@ -15,13 +15,7 @@ import { seqOf } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
 import { inputHash } from "../canon/index.ts";
 import { MessageSchema, PartSchema, type ModelCall } from "../gen/agentsessions/v1/common_pb.ts";
-import {
-  RecordedResultsSchema,
-  RequestSketchSchema,
-  SketchedMessageSchema,
-  type RequestSketch,
-  type SketchedMessage,
-} from "../gen/holdfast/v1/beside_pb.ts";
+import { RequestSketchSchema, type RequestSketch, type SketchedMessage } from "../gen/holdfast/v1/beside_pb.ts";
 import type { JournalStore } from "../journal/index.ts";
 import type { Message, ModelRequest, ToolResult } from "../spi/index.ts";
 import { eventAt } from "./host-tools.ts";
@@ -62,15 +56,17 @@ export type RecordedSource =
 
 /** A message as a sketch has it: in full only where no record has it. */
 export function sketched(message: Message, source: RecordedSource | undefined): SketchedMessage {
+  return { $typeName: "holdfast.v1.SketchedMessage", source: sourceIn(message, source) };
+}
+
+function sourceIn(message: Message, source: RecordedSource | undefined): SketchedMessage["source"] {
   switch (source?.kind) {
     case "message":
-      return create(SketchedMessageSchema, { source: { case: "seq", value: BigInt(source.seq) } });
-    case "results": {
-      const value = create(RecordedResultsSchema, { seqs: source.seqs.map(BigInt) });
-      return create(SketchedMessageSchema, { source: { case: "results", value } });
-    }
+      return { case: "seq", value: BigInt(source.seq) };
+    case "results":
+      return { case: "results", value: { $typeName: "holdfast.v1.RecordedResults", seqs: source.seqs.map(BigInt) } };
     case undefined:
-      return create(SketchedMessageSchema, { source: { case: "message", value: message } });
+      return { case: "message", value: message };
   }
 }
 

@@ -16,10 +16,10 @@ import { clone, create, toBinary } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { encodeModelFacts, inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
-import { CompactionFactsSchema, ModelFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
+import { CompactionFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import type { NewEvent, Receipt } from "../journal/index.ts";
 import {
   ApprovalParkedError,
@@ -73,7 +73,7 @@ export interface Pen {
   /** Appends and resolves once the records are durable. */
   commit(events: readonly NewEvent[], options?: { readonly receipts?: readonly Receipt[] }): Promise<unknown>;
   /** Appends without waiting: what is recorded next commits with these records or after them. */
-  issue(events: readonly NewEvent[], options?: { readonly receipts?: readonly Receipt[] }): Promise<void>;
+  issue(events: readonly NewEvent[], options?: { readonly receipts?: readonly Receipt[] }): Promise<unknown>;
 }
 
 /** What a sink needs of its turn. */
@@ -229,9 +229,9 @@ export class TurnSink implements EventSink {
     options.signal?.throwIfAborted();
   }
 
-  async #issue(event: NewEvent): Promise<void> {
+  #issue(event: NewEvent): Promise<unknown> {
     this.#context.admit(1);
-    await this.#context.journal.issue([event]);
+    return this.#context.journal.issue([event]);
   }
 
   async #model(request: ModelRequest, options: CallOptions): Promise<ModelResponse> {
@@ -284,11 +284,11 @@ export class TurnSink implements EventSink {
     return { message, usage };
   }
 
-  async #record(event: NewEvent): Promise<void> {
-    this.#context.gate.pass();
+  #record(event: NewEvent): Promise<unknown> {
+    const { gate, journal, earlyServing } = this.#context;
+    gate.pass();
     this.#unanswered = false;
-    if (this.#context.earlyServing) await this.#context.journal.issue([event]);
-    else await this.#context.journal.commit([event]);
+    return earlyServing ? journal.issue([event]) : journal.commit([event]);
   }
 
   /** Runs the provider. A call that failed for good is recorded as ERROR before the harness learns of it. */
@@ -371,15 +371,23 @@ function nextSeqOf(journal: Pen): Seq {
 }
 
 function encodedFacts(facts: ModelFacts, { inputTokens, outputTokens }: Usage): Uint8Array {
-  const { stopReason = "", attempts = 0, model = "", provider = "" } = facts;
-  const message = create(ModelFactsSchema, { stopReason, attempts, model, provider });
-  if (facts.cachedInputTokens !== undefined) message.cachedInputTokens = BigInt(facts.cachedInputTokens);
-  if (facts.cacheWriteTokens !== undefined) message.cacheWriteTokens = BigInt(facts.cacheWriteTokens);
-  if (facts.latencyMs !== undefined) message.latencyMs = BigInt(Math.max(0, Math.round(facts.latencyMs)));
-  message.inputTokens = inputTokens;
-  message.outputTokens = outputTokens;
-  if (facts.costNanoDollars !== undefined) message.costNanoDollars = BigInt(facts.costNanoDollars);
-  return toBinary(ModelFactsSchema, message);
+  const { stopReason = "", attempts = 0, model = "", provider = "", latencyMs } = facts;
+  return encodeModelFacts({
+    stopReason,
+    cachedInputTokens: bigintOf(facts.cachedInputTokens),
+    cacheWriteTokens: bigintOf(facts.cacheWriteTokens),
+    latencyMs: latencyMs === undefined ? undefined : BigInt(Math.max(0, Math.round(latencyMs))),
+    attempts,
+    model,
+    provider,
+    costNanoDollars: bigintOf(facts.costNanoDollars),
+    inputTokens,
+    outputTokens,
+  });
+}
+
+function bigintOf(count: number | undefined): bigint | undefined {
+  return count === undefined ? undefined : BigInt(count);
 }
 
 function encodedCompaction({ level, messagesBefore, messagesAfter, tokensBefore, tokensAfter }: Compaction): Uint8Array {

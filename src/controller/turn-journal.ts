@@ -12,7 +12,7 @@ import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock, Timer } from "../base/ports.ts";
-import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt, Writer } from "../journal/index.ts";
+import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt } from "../journal/index.ts";
 import { ComputeState, type ComputeRef } from "../spi/index.ts";
 import type { CommittedEvents } from "./history.ts";
 import { appendedOrThrow } from "./outcome.ts";
@@ -42,6 +42,9 @@ const LINGER_MS = 1;
 /** How many records may linger. */
 const LINGERING_MAX = 16;
 
+/** What nobody need wait for. */
+const NOTHING = Promise.resolve();
+
 /** Writes the records of one turn. */
 export class TurnJournal {
   readonly session: SessionUid;
@@ -49,7 +52,10 @@ export class TurnJournal {
   readonly #store: JournalStore;
   readonly #inFlightMax: number;
   readonly #onCommitted: (committed: CommittedEvents) => void;
-  readonly #inFlight = new Set<Promise<Seq>>();
+  /** Appends that are not answered. */
+  #inFlight = 0;
+  /** Called when there is none. */
+  #onAnswered: () => void = () => undefined;
   #issuedSeq: Seq;
   #durableSeq: Seq;
   #fault: HoldfastError | undefined;
@@ -99,32 +105,32 @@ export class TurnJournal {
   }
 
   /** Appends and resolves once the records are durable, with the seq of the last one. */
-  async commit(events: readonly NewEvent[], options: CommitOptions = {}): Promise<Seq> {
-    const kind = options.release === true ? "release" : "hold";
-    return this.#issue(events, options, { kind, fence: this.fence });
+  commit(events: readonly NewEvent[], options: CommitOptions = {}): Promise<Seq> {
+    return this.#issue(events, options, options.release === true ? "release" : "hold");
   }
 
   /**
    * Appends without waiting for durability: whatever is recorded next commits with these records or after them. Waits only
    * when too many appends are on their way. Rejects once the turn can write no more.
    */
-  async issue(events: readonly NewEvent[], options: Pick<CommitOptions, "receipts"> = {}): Promise<void> {
-    if (this.#fault !== undefined) throw this.#fault;
+  issue(events: readonly NewEvent[], options: Pick<CommitOptions, "receipts"> = {}): Promise<unknown> {
+    if (this.#fault !== undefined) return Promise.reject(this.#fault);
     const lingers = this.#lingerClock !== undefined && options.receipts === undefined;
     if (lingers) {
       this.#lingering.push(...events);
-      this.#lingerTimer ??= this.#lingerClock?.after(LINGER_MS, () => void this.#send([], {}).catch(() => undefined));
-      if (this.#lingering.length < LINGERING_MAX) return;
+      this.#lingerTimer ??= this.#lingerClock?.after(LINGER_MS, () => this.#issue([], {}, "hold").catch(() => undefined));
+      if (this.#lingering.length < LINGERING_MAX) return NOTHING;
     }
-    const durable = this.#send(lingers ? [] : events, options);
+    const durable = this.#issue(lingers ? [] : events, options, "hold");
+    if (this.#inFlight > this.#inFlightMax) return durable;
     durable.catch(() => undefined);
-    if (this.#inFlight.size > this.#inFlightMax) await durable;
+    return NOTHING;
   }
 
   /** Gives the lease back after a fault, best effort: whoever resumes the turn need not wait until it runs out. */
   async abandon(): Promise<void> {
     this.#withLingering([]);
-    await Promise.allSettled(this.#inFlight);
+    if (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#onAnswered = resolve));
     try {
       await this.#store.append({ session: this.session, writer: { kind: "release", fence: this.fence }, events: [] });
     } catch {
@@ -138,26 +144,15 @@ export class TurnJournal {
     this.#withLingering([]);
   }
 
-  #send(events: readonly NewEvent[], options: CommitOptions): Promise<Seq> {
-    return this.#issue(events, options, { kind: "hold", fence: this.fence });
-  }
-
-  async #issue(next: readonly NewEvent[], options: CommitOptions, writer: Writer): Promise<Seq> {
-    if (this.#fault !== undefined) throw this.#fault;
+  #issue(next: readonly NewEvent[], { receipts, compute = this.#compute }: CommitOptions, kind: "hold" | "release"): Promise<Seq> {
+    if (this.#fault !== undefined) return Promise.reject(this.#fault);
     const events = this.#withLingering(next);
     const expectedLastSeq = this.#issuedSeq;
     const lastSeq = (expectedLastSeq + events.length) as Seq;
+    const writer = { kind, fence: this.fence };
     this.#issuedSeq = lastSeq;
-    const compute = options.compute ?? this.#compute;
     this.#compute = undefined;
-    const { receipts } = options;
-    const durable = this.#append({ session: this.session, expectedLastSeq, writer, events, receipts, compute }, lastSeq);
-    this.#inFlight.add(durable);
-    try {
-      return await durable;
-    } finally {
-      this.#inFlight.delete(durable);
-    }
+    return this.#append({ session: this.session, expectedLastSeq, writer, events, receipts, compute }, lastSeq);
   }
 
   /** What lingers goes first. */
@@ -172,11 +167,15 @@ export class TurnJournal {
 
   async #append(request: AppendRequest, lastSeq: Seq): Promise<Seq> {
     let records: CommittedEvents["records"];
+    this.#inFlight += 1;
     try {
       ({ records } = appendedOrThrow(await this.#store.append(request)));
     } catch (error) {
       this.#fault ??= toHoldfastError(error);
       throw this.#fault;
+    } finally {
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onAnswered();
     }
     if (lastSeq > this.#durableSeq) this.#durableSeq = lastSeq;
     this.#onCommitted({ records, events: request.events });
