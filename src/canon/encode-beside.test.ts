@@ -45,7 +45,7 @@ describe("the encoding of what is kept beside a record is byte for byte what the
       source.map((of): SketchedMessage => ({ $typeName: "holdfast.v1.SketchedMessage", source: of })),
       { maxLength: 5 },
     );
-    const choice = maybe(fc.record({ mode: fc.nat(3), name: text }));
+    const choice = maybe(fc.record({ $typeName: fc.constant("agentsessions.v1.ToolChoice" as const), mode: fc.nat(3), name: text }));
     const sketch = fc.record({ baseSeq: int64, keptMessages: int32, added, toolsKept: fc.boolean(), tools, choice });
     fc.assert(
       fc.property(sketch, ({ choice: toolChoice, ...any }) => {

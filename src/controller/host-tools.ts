@@ -37,11 +37,9 @@ export class HostTools {
     return (await this.#read(() => this.#journal.receipts(this.#session, { key })))[0];
   }
 
-  /** The call that was the last to act under an idempotency key; undefined where none did. */
-  async callUnder(key: string): Promise<ToolCall | undefined> {
-    const receipt = await this.receipt(key);
-    if (receipt === undefined) return undefined;
-    const body = (await this.#read(() => eventAt(this.#journal, this.#session, receipt.callSeq)))?.body;
+  /** The call that was the last to act under a receipt's key. */
+  async callOf({ callSeq }: Receipt): Promise<ToolCall | undefined> {
+    const body = (await this.#read(() => eventAt(this.#journal, this.#session, callSeq)))?.body;
     return body?.case === "tool" ? body.value : undefined;
   }
 

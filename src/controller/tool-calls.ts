@@ -34,14 +34,14 @@ import { atPlace, InOrder, type Place } from "./in-order.ts";
 import type { Lane } from "./lane.ts";
 import { decidedStep, policedStep, recordDecision } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
-import { recordBytesOf, refuseOversize } from "./record-size.ts";
+import { refuseOversize } from "./record-size.ts";
 import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
 import { eitherSignal } from "./signals.ts";
 import { givenResult, isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
-import { executed, recordableResult, stateAfter } from "./tool-run.ts";
-import { isSameEffect, otherEffectError, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
+import { executed, recordableResult, stateAfter, type RecordedResult } from "./tool-run.ts";
+import { receiptFor, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
 import { WhileOpen } from "./while-open.ts";
 
 /** Calls of one group; more make another one. */
@@ -189,7 +189,9 @@ export class ToolCalls {
     this.#enter(ask.options, this.#isBesidePark(ask));
     const call = normaliseToolCall(ask.asked);
     refuseUnmediated(call);
-    const unfit = tape.expectsTool(call) ? undefined : await this.#refuseNew(call, ask.options);
+    const isExpected = tape.expectsTool(call);
+    const unfit = isExpected ? undefined : this.#refuseNew(call, ask.options);
+    const receipt = isExpected ? undefined : await receiptFor(call, this.#byKey.get(call.idempotencyKey)?.call, tools);
     const recorded = tape.tool(call);
     this.#ids.add(call.id);
     const decision = recorded?.approval?.decision?.value;
@@ -200,8 +202,12 @@ export class ToolCalls {
     if (unfit !== undefined) return this.#keyed({ ask, call, recorded, step: { kind: "answer", result: unfitResult(call.id, unfit) } });
     const earlier = this.#byKey.get(call.idempotencyKey);
     if (earlier !== undefined) return { ask, call, recorded, step: { kind: "copy", of: earlier.result } };
-    const step = await toolStep({ call, isNew: recorded === undefined, approval: recorded?.approval }, tools);
-    if (recorded !== undefined) return this.#keyed({ ask, call, recorded, step, decision });
+    if (recorded !== undefined) {
+      const known = await tools.receipt(call.idempotencyKey);
+      const step = await toolStep({ call, isNew: false, approval: recorded.approval, receipt: known }, tools);
+      return this.#keyed({ ask, call, recorded, step, decision });
+    }
+    const step = await toolStep({ call, isNew: true, approval: undefined, receipt }, tools);
     return this.#keyed({ ask, call, recorded, step: policedStep(step, call, this.#context.policies) });
   }
 
@@ -220,15 +226,11 @@ export class ToolCalls {
    * Throws for a call that may not be recorded; what is wrong with one that is recorded as refused. What is recorded already is not looked
    * at again: tools may have changed since.
    */
-  async #refuseNew(call: ToolCall, options: ToolCallOptions): Promise<string | undefined> {
-    const { principal, tools } = this.#context;
+  #refuseNew(call: ToolCall, options: ToolCallOptions): string | undefined {
     if (this.#ids.has(call.id)) throw invalidArgument("id", "must be unique: another call of the turn has this id");
-    refuseOversize("tool_call", toolCallEvent(this.#stamp, call, principal));
+    refuseOversize("tool_call", toolCallEvent(this.#stamp, call, this.#context.principal));
     refuseUnparkable(call, this.#context);
-    const unfit = refuseUnfit(call, options, this.#context);
-    const earlier = this.#byKey.get(call.idempotencyKey)?.call ?? (await tools.callUnder(call.idempotencyKey));
-    if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
-    return unfit;
+    return refuseUnfit(call, options, this.#context);
   }
 
   /** Makes the intents of a group durable, and with them what is decided at once and the results that need no tool. */
@@ -351,32 +353,33 @@ export class ToolCalls {
   }
 
   async #run(begun: Begun, approval: ApprovalSeqs | undefined): Promise<void> {
-    const { gate, journal, tools, resultBytesMax } = this.#context;
+    const { gate, journal, tools, principal, resultBytesMax } = this.#context;
     const { call, ask } = begun;
     const signal = eitherSignal(gate.signal, ask.options.signal);
-    const bytesOf = (made: ToolResult): number => recordBytesOf(toolResultEvent(this.#stamp, made, this.#context.principal));
+    const recorded = (made: ToolResult): RecordedResult => ({ result: made, event: toolResultEvent(this.#stamp, made, principal) });
     const run = { session: journal.session, signal, blobs: tools.blobs };
     await this.#running.act(executed(tools.executor, call, run), (outcome) => {
-      const result = recordableResult(outcome, { call, approval, bytesOf, bytesMax: resultBytesMax });
-      return this.#record(begun, result, stateAfter(result));
+      const made = recordableResult(outcome, { call, approval, recorded, bytesMax: resultBytesMax });
+      return this.#record(begun, made, stateAfter(made.result));
     });
   }
 
   async #copy(begun: Begun, of: Promise<ToolResult>): Promise<void> {
     const result = await this.#open.run(of);
-    await this.#record(begun, resultFor(begun.call.id, result), undefined);
+    const own = resultFor(begun.call.id, result);
+    await this.#record(begun, { result: own, event: toolResultEvent(this.#stamp, own, this.#context.principal) }, undefined);
   }
 
   /**
    * Records a result before the harness gets it, or at the same time where it can act through the host only. Results are handed out in the
    * order in which they are recorded, whatever their commits take.
    */
-  async #record(begun: Begun, result: ToolResult, state: ReceiptState | undefined): Promise<void> {
+  async #record(begun: Begun, { result, event }: RecordedResult, state: ReceiptState | undefined): Promise<void> {
     const { call, ask } = begun;
-    const { gate, journal, earlyServing, principal } = this.#context;
+    const { gate, journal, earlyServing } = this.#context;
     gate.pass();
     const page = new AppendPage(journal.issuedSeq);
-    const resultSeq = page.add(toolResultEvent(this.#stamp, result, principal));
+    const resultSeq = page.add(event);
     const unanswered = this.#unanswered.get(call.id);
     this.#unanswered.delete(call.id);
     if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });

@@ -3,7 +3,7 @@
 import { HoldfastError } from "../base/errors.ts";
 import { normaliseToolCall, wellFormedToolResult } from "../canon/index.ts";
 import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
-import type { ReceiptState } from "../journal/index.ts";
+import type { NewEvent, ReceiptState } from "../journal/index.ts";
 import {
   hostFailure,
   InterruptedCallError,
@@ -14,6 +14,7 @@ import {
   type ToolResult,
   type ToolRun,
 } from "../spi/index.ts";
+import { recordBytesOf } from "./record-size.ts";
 import { unservedTool } from "./tool-step.ts";
 
 /** What the executor makes of a call; a failure of its own is EXECUTOR_ERROR. Rejects with InterruptedCallError and nothing else. */
@@ -27,31 +28,39 @@ export async function executed(executor: ToolExecutor | undefined, call: ToolCal
   }
 }
 
+/** A result, and the record that it becomes. */
+export interface RecordedResult {
+  readonly result: ToolResult;
+  readonly event: NewEvent;
+}
+
 /** What a result is measured by. */
 export interface ResultTerms {
   readonly call: ToolCall;
   readonly approval: ApprovalSeqs | undefined;
-  /** The bytes that a result takes as a record. */
-  readonly bytesOf: (result: ToolResult) => number;
+  /** The result with its record. Throws for what no record can hold. */
+  readonly recorded: (result: ToolResult) => RecordedResult;
+  /** The bytes that a result may take as a record. */
   readonly bytesMax: number;
 }
 
 /** The result as it is recorded: the call's id and the approval are the host's to say, and it must fit into a record. */
-export function recordableResult(result: ToolResult, { call, approval, bytesOf, bytesMax }: ResultTerms): ToolResult {
+export function recordableResult(result: ToolResult, { call, approval, recorded, bytesMax }: ResultTerms): RecordedResult {
   const own = {
     id: call.id,
     code: result.isError && result.code === ToolResult_Code.EXECUTOR_ERROR ? result.code : ToolResult_Code.CODE_UNSPECIFIED,
     approvalRequestSeq: approval?.requestSeq ?? 0n,
     approvalDecisionSeq: approval?.decisionSeq ?? 0n,
   };
+  const failed = (error: string): RecordedResult => recorded(executorFailure(call.id, error, approval));
+  let made: RecordedResult;
   try {
-    const normal = Object.assign(wellFormedToolResult(result), own);
-    const bytes = bytesOf(normal);
-    if (bytes <= bytesMax) return normal;
-    return executorFailure(call.id, `the tool's result takes ${bytes} bytes; at most ${bytesMax} are recorded`, approval);
+    made = recorded(Object.assign(wellFormedToolResult(result), own));
   } catch {
-    return executorFailure(call.id, "the tool's result holds what no record can hold", approval);
+    return failed("the tool's result holds what no record can hold");
   }
+  const bytes = recordBytesOf(made.event);
+  return bytes <= bytesMax ? made : failed(`the tool's result takes ${bytes} bytes; at most ${bytesMax} are recorded`);
 }
 
 /** What the receipt of a call says that has come to `result`. */

@@ -47,12 +47,13 @@ export interface OpenCall {
   /** A new call certainly has not begun. */
   readonly isNew: boolean;
   readonly approval: RecordedApproval | undefined;
+  /** The one under its key. */
+  readonly receipt: Receipt | undefined;
 }
 
 /** Decides about a call by what is recorded of it and by the receipt under its key, which is of the same effect. */
 export async function toolStep(open: OpenCall, tools: HostTools): Promise<ToolStep> {
-  const { call, isNew, approval } = open;
-  const receipt = await tools.receipt(call.idempotencyKey);
+  const { call, isNew, approval, receipt } = open;
   const known = receipt === undefined ? undefined : await knownResult(call, receipt, tools);
   if (known !== undefined) return { kind: "answer", result: known };
   const mayHaveBegun = receipt === undefined ? !isNew : receipt.state !== "intended";
@@ -96,14 +97,24 @@ function isIdempotent({ tool }: ToolCall, { executor }: HostTools): boolean {
   return found.idempotent;
 }
 
+/**
+ * The receipt under a new call's key, where no call of its own turn is `acting` under that. Throws for a key that was used for another effect.
+ */
+export async function receiptFor(call: ToolCall, acting: ToolCall | undefined, tools: HostTools): Promise<Receipt | undefined> {
+  const receipt = acting === undefined ? await tools.receipt(call.idempotencyKey) : undefined;
+  const earlier = acting ?? (receipt && (await tools.callOf(receipt)));
+  if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
+  return receipt;
+}
+
 /** Whether two calls ask for the same of the same tool. */
-export function isSameEffect(left: ToolCall, right: ToolCall): boolean {
+function isSameEffect(left: ToolCall, right: ToolCall): boolean {
   if (left.tool !== right.tool) return false;
   return equals(ToolCallSchema, create(ToolCallSchema, { args: left.args ?? {} }), create(ToolCallSchema, { args: right.args ?? {} }));
 }
 
 /** What a key gets that was used for something else. */
-export function otherEffectError(): HoldfastError {
+function otherEffectError(): HoldfastError {
   return invalidArgument("idempotency_key", "was used in this session for another tool or other arguments; a new effect needs a new key");
 }
 

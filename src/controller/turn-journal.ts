@@ -118,7 +118,7 @@ export class TurnJournal {
     const lingers = this.#lingerClock !== undefined && options.receipts === undefined;
     if (lingers) {
       this.#lingering.push(...events);
-      this.#lingerTimer ??= this.#lingerClock?.after(LINGER_MS, () => this.#issue([], {}, "hold").catch(() => undefined));
+      this.#lingerTimer ??= this.#lingerClock?.after(LINGER_MS, () => void this.#issue([], {}, "hold").catch(() => undefined));
       if (this.#lingering.length < LINGERING_MAX) return NOTHING;
     }
     const durable = this.#issue(lingers ? [] : events, options, "hold");

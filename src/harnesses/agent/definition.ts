@@ -151,11 +151,13 @@ export function parseTurnChange(value: unknown, at: string): Pick<Agent, "model"
   return { model: textOf(fields.model), params: paramsOf(fields.params) };
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
 /** The JSON value of a config; an empty one is the empty object. */
 export function configValue(config: Uint8Array): unknown {
   if (config.byteLength === 0) return {};
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(config));
+    return JSON.parse(UTF8.decode(config));
   } catch (error) {
     throw invalidArgument("config", "must be a JSON object in UTF-8", { cause: error });
   }
