@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EventSchema, type Message, type ToolDefinition } from "../gen/agentsessions/v1/common_pb.ts";
+import { EventSchema, ToolChoice_Mode, type Message, type ToolDefinition } from "../gen/agentsessions/v1/common_pb.ts";
 import { ModelFactsSchema, OfferedToolsSchema, RequestSketchSchema, type SketchedMessage } from "../gen/holdfast/v1/beside_pb.ts";
 import { event } from "../testing/events.ts";
 import { encodeModelFacts, encodeOfferedTools, encodeRequestSketch } from "./index.ts";
@@ -9,6 +9,7 @@ import { encodeModelFacts, encodeOfferedTools, encodeRequestSketch } from "./ind
 const text = fc.string({ unit: "grapheme", maxLength: 20 });
 const int32 = fc.integer();
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+const MODES = [ToolChoice_Mode.UNSPECIFIED, ToolChoice_Mode.AUTO, ToolChoice_Mode.NONE, ToolChoice_Mode.REQUIRED];
 const naturals = fc.array(fc.maxSafeNat().map(BigInt), { maxLength: 200 });
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined });
 
@@ -45,7 +46,9 @@ describe("the encoding of what is kept beside a record is byte for byte what the
       source.map((of): SketchedMessage => ({ $typeName: "holdfast.v1.SketchedMessage", source: of })),
       { maxLength: 5 },
     );
-    const choice = maybe(fc.record({ $typeName: fc.constant("agentsessions.v1.ToolChoice" as const), mode: fc.nat(3), name: text }));
+    const choice = maybe(
+      fc.record({ $typeName: fc.constant("agentsessions.v1.ToolChoice" as const), mode: fc.constantFrom(...MODES), name: text }),
+    );
     const sketch = fc.record({ baseSeq: int64, keptMessages: int32, added, toolsKept: fc.boolean(), tools, choice });
     fc.assert(
       fc.property(sketch, ({ choice: toolChoice, ...any }) => {

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * - The hash is the one that `inputHash` makes, and what it refuses is refused in the same words. What is remembered changes the time alone.
- * - A message counts as the one that was hashed only if it is the same object and cannot have changed: it is frozen with all that is in it,
- *   but for bytes, which cannot be frozen and are compared.
+ * - A message counts as the one that was hashed only if it is the same object, or is made around the very same values, and these cannot have
+ *   changed: they are frozen with all that is in them, but for bytes, which cannot be frozen and are compared.
  */
 
 import { isDeeplyFrozen } from "../base/frozen.ts";
@@ -47,7 +47,7 @@ export class InputPrefix {
   isBeginningOf({ model, messages }: HashedRequest): boolean {
     const known = this.#messages;
     if (model !== this.#model || messages.length < known.length) return false;
-    for (let index = 0; index < known.length; index++) if (known[index] !== messages[index]) return false;
+    for (let index = 0; index < known.length; index++) if (!isSameMessage(known[index]!, messages[index]!)) return false;
     return this.#bytes.every(({ bytes, copy }) => isSame(bytes, copy));
   }
 
@@ -87,6 +87,16 @@ export class InputPrefix {
     hash.update(`${text}]${tailJson(request)}`);
     return hash.hex();
   }
+}
+
+/** Whether `known`, which cannot change, says what `other` says, as far as can be told by looking at objects alone. */
+function isSameMessage(known: Message, other: Message): boolean {
+  if (known === other) return true;
+  if (known.role !== other.role || known.parts.length !== other.parts.length) return false;
+  return known.parts.every(({ part }, index) => {
+    const otherPart = other.parts[index]?.part;
+    return otherPart !== undefined && part.case === otherPart.case && part.value === otherPart.value;
+  });
 }
 
 function isSame(left: Uint8Array, right: Uint8Array): boolean {

@@ -9,10 +9,10 @@
 
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
-import { deeplyFrozen } from "../base/frozen.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { Head, JournalStore, NewEvent, StoredRecord } from "../journal/index.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
+import { settledEvent } from "./shared-content.ts";
 import type { Event, History, HistoryPage } from "../spi/index.ts";
 
 /** Decoded events of one session from seq 1 on, without a gap. */
@@ -147,7 +147,7 @@ export class JournalHistory implements History {
   #extend(records: readonly StoredRecord[], events: readonly Event[]): void {
     let bytes = 0;
     for (const [index, record] of records.entries()) {
-      const { body } = deeplyFrozen(events[index]!);
+      const { body } = settledEvent(events[index]!);
       if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
       bytes += record.bytes.length;
     }

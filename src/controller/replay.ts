@@ -262,6 +262,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     ports: context.ports,
     principal: request.row.seed.identity,
     earlyServing: false,
+    shares: () => false,
     admit: () => undefined,
     meter: undefined,
     interrupt: () => undefined,

@@ -9,28 +9,26 @@
  * - An intent is durable before its effect starts (I7). A result is durable before the harness gets it, unless the harness can
  *   act through the host only; then it may be served while its commit is under way, because whatever follows commits after it.
  * - Effects are serialised in the order asked: OUTPUT carries no call id, so nothing may come between a MODEL_CALL and its OUTPUT.
- * - What the harness gets or gives shares nothing with what is recorded: changing it later changes no record.
+ * - What the harness gets or gives shares nothing with what is recorded: changing it later changes no record. One that changes nothing gets
+ *   what is recorded itself (`shared-content.ts`).
  */
 
-import { clone, create, toBinary } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { encodeModelFacts, inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
-import { CompactionFactsSchema } from "../gen/holdfast/v1/beside_pb.ts";
 import type { NewEvent, Receipt } from "../journal/index.ts";
 import {
   ApprovalParkedError,
   type BaselineOptions,
   type CallOptions,
-  type Compaction,
   type EventSink,
   type IdentityRef,
   type ModelCatalog,
   type ModelChunk,
-  type ModelFacts,
   type ModelRequest,
   type ModelResponse,
   type ToolCall,
@@ -51,6 +49,7 @@ import {
   usageEvent,
   type EventStamp,
 } from "./events.ts";
+import { encodedCompaction, encodedFacts } from "./facts.ts";
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
@@ -60,6 +59,7 @@ import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
 import type { RecordedCompletion } from "./recorded-turn.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
+import { sharedMessage } from "./shared-content.ts";
 import { eitherSignal } from "./signals.ts";
 import { tokensOf, type Spending } from "./spent.ts";
 import type { Tape } from "./tape.ts";
@@ -106,6 +106,8 @@ export interface SinkContext {
   readonly principal: IdentityRef | undefined;
   /** Results may be served while their commit is under way: the harness acts through the host only. */
   readonly earlyServing: boolean;
+  /** Whether the harness gets what is recorded itself, frozen: it changes nothing. */
+  readonly shares: () => boolean;
   /** Throws when the turn has no room for `count` more records, or when a budget has none for `next`; undefined spends nothing. */
   readonly admit: (count: number, next?: Partial<Spending>) => void;
   /** Absent where nobody counts. */
@@ -336,15 +338,14 @@ export class TurnSink implements EventSink {
 
   /** What can be recorded of a completion. Throws where no record can hold it. */
   #completion(chunk: Extract<ModelChunk, { kind: "completed" }>): Completion {
+    const { principal, shares } = this.#context;
     const message = wellFormedMessage(chunk.response.message);
-    const output = {
-      ...outputEvent(this.#stamp, message, this.#context.principal),
-      aside: encodedFacts(chunk.facts, chunk.response.usage),
-    };
+    const output = { ...outputEvent(this.#stamp, message, principal), aside: encodedFacts(chunk.facts, chunk.response.usage) };
     this.#isCounted = true;
     this.#context.meter?.spendCompletion(tokensOf(chunk.response.usage), chunk.facts.costNanoDollars);
     refuseOversize("model", output);
-    return { message, usage: chunk.response.usage, output };
+    const given = shares() ? sharedMessage(output) : undefined;
+    return { message: given ?? message, usage: chunk.response.usage, output };
   }
 
   #show(chunk: PartialChunk): void {
@@ -368,30 +369,4 @@ export class TurnSink implements EventSink {
 
 function nextSeqOf(journal: Pen): Seq {
   return (journal.issuedSeq + 1) as Seq;
-}
-
-function encodedFacts(facts: ModelFacts, { inputTokens, outputTokens }: Usage): Uint8Array {
-  const { stopReason = "", attempts = 0, model = "", provider = "", latencyMs } = facts;
-  return encodeModelFacts({
-    stopReason,
-    cachedInputTokens: bigintOf(facts.cachedInputTokens),
-    cacheWriteTokens: bigintOf(facts.cacheWriteTokens),
-    latencyMs: latencyMs === undefined ? undefined : BigInt(Math.max(0, Math.round(latencyMs))),
-    attempts,
-    model,
-    provider,
-    costNanoDollars: bigintOf(facts.costNanoDollars),
-    inputTokens,
-    outputTokens,
-  });
-}
-
-function bigintOf(count: number | undefined): bigint | undefined {
-  return count === undefined ? undefined : BigInt(count);
-}
-
-function encodedCompaction({ level, messagesBefore, messagesAfter, tokensBefore, tokensAfter }: Compaction): Uint8Array {
-  const counts = { messagesBefore, messagesAfter, tokensBefore, tokensAfter };
-  const value = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, BigInt(Math.max(0, Math.round(count)))]));
-  return toBinary(CompactionFactsSchema, create(CompactionFactsSchema, { level, ...value }));
 }

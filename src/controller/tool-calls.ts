@@ -37,6 +37,7 @@ import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import { refuseOversize } from "./record-size.ts";
 import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
+import { sharedResult } from "./shared-content.ts";
 import { eitherSignal } from "./signals.ts";
 import { givenResult, isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
@@ -388,7 +389,8 @@ export class ToolCalls {
       if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
       else await journal.commit(page.events, { receipts: page.receipts });
       await place.turn;
-      ask.settled.resolve(givenResult(begun, { seq: resultSeq, value: result }, this.#context));
+      const shared = this.#context.shares() ? sharedResult(event) : undefined;
+      ask.settled.resolve(givenResult(begun, { seq: resultSeq, value: shared ?? result }, this.#context));
     } finally {
       place.pass();
     }

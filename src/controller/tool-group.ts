@@ -59,13 +59,13 @@ export function isActing({ step }: Begun): boolean {
   return step.kind !== "serve" && step.kind !== "wait";
 }
 
-/** A result as the harness gets it: its own, to change as it likes. Where it came from is known, unless it was recorded with intents. */
+/** A result as the harness gets it: its own, to change as it likes, unless it changes nothing. Where it came from is known, unless it was recorded with intents. */
 export function givenResult(
   { step }: Begun,
   { seq, value }: NonNullable<RecordedToolCall["result"]>,
-  { origins, journal }: Pick<SinkContext, "origins" | "journal">,
+  { origins, journal, shares }: Pick<SinkContext, "origins" | "journal" | "shares">,
 ): ToolResult {
-  const given = normaliseToolResult(value);
+  const given = shares() && Object.isFrozen(value) ? value : normaliseToolResult(value);
   if (step.kind !== "answer") origins.note(given, journal.session, seq);
   return given;
 }

@@ -32,6 +32,7 @@ import { actsThroughHostOnly, mayPark } from "./harness-traits.ts";
 import { HostTools } from "./host-tools.ts";
 import { JournalHistory } from "./history.ts";
 import { Inbox, withInbox } from "./inbox.ts";
+import { sharedInputs } from "./shared-content.ts";
 import type { Spending } from "./spent.ts";
 import { TurnSink } from "./sink.ts";
 import { minterOf } from "./minter.ts";
@@ -56,6 +57,8 @@ export class Turn implements RunningTurn {
   readonly #decisions = new Map<Seq, Promise<Seq>>();
   #phase: "running" | "ending" = "running";
   #timers: readonly Timer[] = [];
+  /** Whether the harness gets what is recorded itself. */
+  #shares = false;
   #limit: TurnLimitError | undefined;
   #compute: ComputeRef | undefined;
   #sink: TurnSink | undefined;
@@ -142,6 +145,7 @@ export class Turn implements RunningTurn {
       });
       this.#gate.pass();
       this.#noteCompute(compute);
+      this.#shares = harness.readsOnly === true;
       // Compute is told of a harness that is elsewhere.
       if (compute !== undefined) this.#journal.linger(this.#context.ports.clock);
       await harness.run(this.#harnessStart(), sink, { signal: this.#gate.signal });
@@ -218,6 +222,7 @@ export class Turn implements RunningTurn {
       ports,
       principal: this.#start.seed.identity,
       earlyServing: actsThroughHostOnly(this.#start.descriptor),
+      shares: () => this.#shares,
       admit: (count, next) => this.#admit(count, next),
       meter: this.#start.meter,
       interrupt: (fault) => void this.interrupt(fault),
@@ -231,17 +236,18 @@ export class Turn implements RunningTurn {
   }
 
   #harnessStart(): Start {
-    const { seed, invocation, startSeq, executionId } = this.#start;
+    const { seed, invocation, startSeq, executionId, started } = this.#start;
     const { origins } = this.#context;
+    const inputs = this.#shares && started !== undefined ? sharedInputs(started.events) : invocation.inputs;
     // A turn without a start marker begins with its first input.
     const inputSeq = this.#start.recordedId === "" ? startSeq : startSeq + 1;
-    for (const [index, input] of invocation.inputs.entries()) origins.note(input, this.session, (inputSeq + index) as Seq);
+    for (const [index, input] of inputs.entries()) origins.note(input, this.session, (inputSeq + index) as Seq);
     return {
       executionId,
       sessionUid: this.session,
       config: invocation.config,
       history: this.#history,
-      inputs: invocation.inputs,
+      inputs,
       identity: { principal: seed.identity, mintToken: this.#minter },
       resumeFromSeq: invocation.resumeFromSeq,
       model: seed.model,

@@ -31,6 +31,7 @@ export function createChatHarness(): Harness {
     }),
   });
   return {
+    readsOnly: true,
     describe: async () => descriptor,
     run: async (start, sink, { signal }) => {
       const config = readConfig(start);

@@ -265,10 +265,17 @@ function resultPart(id: string, result: ToolResult | undefined): Part {
   return create(PartSchema, { part: { case: "toolResult", value: value.id === id ? value : renamed(value, id) } });
 }
 
+/** What became of results that cannot change, by the results: whoever hashes requests knows the same object again. */
+const RENAMED = new WeakMap<ToolResult, ToolResult>();
+
 /** The result under the id that the model gave its call. */
 function renamed(result: ToolResult, id: string): ToolResult {
+  const known = RENAMED.get(result);
+  if (known?.id === id) return known;
   const copy = create(ToolResultSchema, { ...result, id });
-  return Object.isFrozen(result) ? deeplyFrozen(copy) : copy;
+  if (!Object.isFrozen(result)) return copy;
+  RENAMED.set(result, deeplyFrozen(copy));
+  return copy;
 }
 
 function resultAsText(result: ToolResult): Part {

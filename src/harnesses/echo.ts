@@ -25,6 +25,7 @@ export function createEchoHarness(): Harness {
     }),
   });
   return {
+    readsOnly: true,
     describe: async () => descriptor,
     run: async (start, sink, { signal }) => {
       const response = await sink.model({ model: start.model || ECHO_MODEL, messages: start.inputs }, { signal });

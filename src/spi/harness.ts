@@ -42,6 +42,12 @@ export interface ToolCallOptions extends CallOptions {
 
 /** An agent: one object drives any number of turns of any number of sessions. */
 export interface Harness {
+  /**
+   * Whether it changes nothing of what it is given. In the host's own process it then gets inputs, completions and results as they are
+   * recorded: frozen, without a copy, and the very objects that its history has in later turns. Bytes cannot be frozen, and are not to be
+   * changed either. Default false: what it is given is its own, but for its history.
+   */
+  readonly readsOnly?: boolean | undefined;
   /** The static contract, used to place the harness and to know it again on recovery. */
   describe(options?: CallOptions): Promise<HarnessDescriptor>;
   /**

@@ -73,6 +73,7 @@ function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) =
   const descriptor = describeHarness({ id, version, capabilities });
   const folds = new HistoryFolds();
   return {
+    readsOnly: true,
     describe: async () => descriptor,
     run: async (start, sink, { signal }) => {
       const agent = settled(start, agentFor);
