@@ -61,6 +61,30 @@ describe("the beginning of a request that was hashed before", () => {
     expect(prefix.isBeginningOf({ model: "m", messages: messages.slice(0, 1) })).toBe(false);
   });
 
+  it("is that of messages which are made anew around the same values, and of no others that look like them", () => {
+    const value = frozen({ $typeName: "agentsessions.v1.TextPart" as const, text: "a" });
+    const around = (role: string, ...values: (typeof value)[]): Message =>
+      said({ role, parts: values.map((each) => ({ part: { case: "text", value: each } })) });
+    const prefix = grown({ model: "m", messages: [frozen(around("user", value))] });
+    for (const messages of [[frozen(around("user", value))], [around("user", value)]]) {
+      expect(prefix.isBeginningOf({ model: "m", messages })).toBe(true);
+      expect(prefix.inputHash({ model: "m", messages })).toBe(inputHash({ model: "m", messages }, digest));
+    }
+    for (const message of [
+      around("assistant", value),
+      around("user", value, value),
+      around("user"),
+      around("user", frozen({ ...value })),
+    ]) {
+      expect(prefix.isBeginningOf({ model: "m", messages: [message] })).toBe(false);
+    }
+    // One that can still change was known for what it said then.
+    const loose = around("user", value);
+    expect(prefix.isBeginningOf({ model: "m", messages: [loose] })).toBe(true);
+    loose.role = "system";
+    expect(prefix.isBeginningOf({ model: "m", messages: [loose] })).toBe(false);
+  });
+
   it("notices bytes that were changed, which no freezing prevents", () => {
     const messages = [thinking(1, 2, 3)];
     const prefix = grown({ model: "m", messages });

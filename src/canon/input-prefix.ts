@@ -43,11 +43,18 @@ export class InputPrefix {
     return this.#size;
   }
 
-  /** Whether the request begins with all of it. */
+  /**
+   * Whether the request begins with all of it. A message that was made anew around the same values is known by the newer object from then on.
+   */
   isBeginningOf({ model, messages }: HashedRequest): boolean {
     const known = this.#messages;
     if (model !== this.#model || messages.length < known.length) return false;
-    for (let index = 0; index < known.length; index++) if (!isSameMessage(known[index]!, messages[index]!)) return false;
+    for (let index = 0; index < known.length; index++) {
+      const message = messages[index]!;
+      if (known[index] === message) continue;
+      if (!isSameMessage(known[index]!, message)) return false;
+      if (isDeeplyFrozen(message)) known[index] = message;
+    }
     return this.#bytes.every(({ bytes, copy }) => isSame(bytes, copy));
   }
 
@@ -56,23 +63,24 @@ export class InputPrefix {
     const taken: Message[] = [];
     const found: Uint8Array[] = [];
     let text = this.#hash === undefined ? headJson(this.#model) : "";
-    let size = this.#size;
+    let takenSize = this.#size;
     for (let index = this.#messages.length; index < messages.length; index++) {
       const message = messages[index]!;
       const bytes: Uint8Array[] = [];
       if (!isDeeplyFrozen(message, bytes)) break;
       const messageText = messageAtJson(message, index);
-      size += bytes.reduce((sum, { length }) => sum + length, messageText.length);
+      const size = bytes.reduce((sum, { length }) => sum + length, takenSize + messageText.length);
       if (size > sizeMax) break;
       text += messageText;
       taken.push(message);
       found.push(...bytes);
-      this.#size = size;
+      takenSize = size;
     }
     if (taken.length === 0) return;
     // A call for each message would cost more than to hash it.
     this.#hash ??= this.#digest.sha256();
     this.#hash.update(text);
+    this.#size = takenSize;
     this.#messages.push(...taken);
     for (const bytes of found) this.#bytes.push({ bytes, copy: bytes.slice() });
   }
@@ -91,7 +99,6 @@ export class InputPrefix {
 
 /** Whether `known`, which cannot change, says what `other` says, as far as can be told by looking at objects alone. */
 function isSameMessage(known: Message, other: Message): boolean {
-  if (known === other) return true;
   if (known.role !== other.role || known.parts.length !== other.parts.length) return false;
   return known.parts.every(({ part }, index) => {
     const otherPart = other.parts[index]?.part;

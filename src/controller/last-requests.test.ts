@@ -55,18 +55,18 @@ describe("the last requests of sessions", () => {
       const mutable = pool[4]!;
       if (mutable.parts[0]?.part.case === "text") mutable.parts[0].part.value.text = `${round}`;
       const session = random.below(3) === 0 ? B : A;
-      expect(requests.inputHash(session, request)).toBe(inputHash(request, digest));
-      if (random.below(2) === 0) requests.sketch(session, (round + 3) as Seq, request);
+      expect(requests.asked(session, request).inputHash).toBe(inputHash(request, digest));
+      if (random.below(2) === 0) requests.asked(session, request).sketch((round + 3) as Seq);
     }
   });
 
   it("hash what is new, as long as what came before cannot change and is remembered", () => {
     const { requests, hashedBy } = setup();
     const messages = Array.from({ length: 100 }, (_, index) => fixed(`${index} ${"x".repeat(1_000)}`));
-    requests.inputHash(A, asks(messages));
-    expect(hashedBy(() => requests.inputHash(A, asks([...messages, fixed("new")])))).toBeLessThan(400);
-    expect(hashedBy(() => requests.inputHash(B, asks(messages)))).toBeGreaterThan(100_000);
-    expect(hashedBy(() => requests.inputHash(A, asks(messages.with(0, fixed("other")))))).toBeGreaterThan(99_000);
+    requests.asked(A, asks(messages));
+    expect(hashedBy(() => requests.asked(A, asks([...messages, fixed("new")])))).toBeLessThan(400);
+    expect(hashedBy(() => requests.asked(B, asks(messages)))).toBeGreaterThan(100_000);
+    expect(hashedBy(() => requests.asked(A, asks(messages.with(0, fixed("other")))))).toBeGreaterThan(99_000);
   });
 
   it("sketch what is new, and name the request that it goes on from", () => {
@@ -74,7 +74,7 @@ describe("the last requests of sessions", () => {
     const recorded = fixed("recorded");
     origins.note(recorded, A, 2 as Seq);
     const sketchOf = (seq: number, messages: readonly Message[]) =>
-      fromBinary(RequestSketchSchema, requests.sketch(A, seq as Seq, asks(messages)));
+      fromBinary(RequestSketchSchema, requests.asked(A, asks(messages)).sketch(seq as Seq));
     const system = fixed("system");
     expect(sketchOf(3, [system, recorded]).added.map(({ source }) => source.case)).toEqual(["message", "seq"]);
     const loose = textMessage("assistant", "loose");
@@ -94,22 +94,22 @@ describe("the last requests of sessions", () => {
     const messages = Array.from({ length: 10 }, (_, index) => fixed(`${index}`));
     const [one, two] = [messages.slice(0, 5), messages.slice(5)];
     const keptOf = (requests: LastRequests, session: SessionUid, of: readonly Message[]) =>
-      fromBinary(RequestSketchSchema, requests.sketch(session, 9 as Seq, asks(of))).keptMessages;
+      fromBinary(RequestSketchSchema, requests.asked(session, asks(of)).sketch(9 as Seq)).keptMessages;
     const few = setup({ keysMax: 12 }).requests;
-    few.sketch(A, 3 as Seq, asks(one));
-    few.sketch(B, 3 as Seq, asks(two));
+    few.asked(A, asks(one)).sketch(3 as Seq);
+    few.asked(B, asks(two)).sketch(3 as Seq);
     expect([keptOf(few, B, two), keptOf(few, A, one)]).toEqual([5, 5]);
     const fewer = setup({ keysMax: 11 }).requests;
-    fewer.sketch(A, 3 as Seq, asks(one));
-    fewer.sketch(B, 3 as Seq, asks(two));
+    fewer.asked(A, asks(one)).sketch(3 as Seq);
+    fewer.asked(B, asks(two)).sketch(3 as Seq);
     expect([keptOf(fewer, B, two), keptOf(fewer, A, one)]).toEqual([5, 0]);
   });
 
   it("are hashed as a whole again where they are larger than what is remembered", () => {
     const messages = Array.from({ length: 10 }, (_, index) => fixed(`${index} ${"x".repeat(1_000)}`));
     const { requests, hashedBy } = setup({ bytesMax: 5_000 });
-    requests.inputHash(A, asks(messages));
-    const again = hashedBy(() => requests.inputHash(A, asks(messages)));
+    requests.asked(A, asks(messages));
+    const again = hashedBy(() => requests.asked(A, asks(messages)));
     expect(again).toBeGreaterThan(5_000);
     expect(again).toBeLessThan(8_000);
     expect(messageText(messages[0]!)).toHaveLength(1_002);

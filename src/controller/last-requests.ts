@@ -40,6 +40,13 @@ interface Remembered {
   readonly bytes: number;
 }
 
+/** A request that is about to be made. */
+export interface AskedRequest {
+  readonly inputHash: string;
+  /** Its sketch, where its MODEL_CALL will have `seq`. To be asked for at once, before another request of the session. */
+  readonly sketch: (seq: Seq) => Uint8Array;
+}
+
 export interface LastRequestsOptions {
   readonly origins: MessageOrigins;
   readonly digest: Digest;
@@ -61,15 +68,16 @@ export class LastRequests {
     this.#options = options;
   }
 
-  /** The input hash of a request that a session is about to make. Throws INVALID_ARGUMENT as `inputHash` does. */
-  inputHash(session: SessionUid, request: ModelRequest): string {
-    return this.#beginningOf(session, request).prefix.inputHash(request);
+  /** A request that a session is about to make. Throws INVALID_ARGUMENT as `inputHash` does. */
+  asked(session: SessionUid, request: ModelRequest): AskedRequest {
+    const beginning = this.#beginningOf(session, request);
+    return {
+      inputHash: beginning.prefix.inputHash(request),
+      sketch: (seq) => this.#sketch(session, seq, request, beginning),
+    };
   }
 
-  /** The sketch of a request whose MODEL_CALL will have `seq`. */
-  sketch(session: SessionUid, seq: Seq, request: ModelRequest): Uint8Array {
-    const { messages, tools = [], toolChoice } = request;
-    const { keys } = this.#beginningOf(session, request);
+  #sketch(session: SessionUid, seq: Seq, { messages, tools = [], toolChoice }: ModelRequest, { keys }: Beginning): Uint8Array {
     const rest = messages.slice(keys.length).map((message) => this.#keyOf(message, session));
     const next: LastRequest = { seq, beginning: keys, begun: keys.length, rest, toolsKey: this.#toolsKey(tools) };
     const last = this.#sessions.get(session)?.last;

@@ -53,7 +53,7 @@ import { encodedCompaction, encodedFacts } from "./facts.ts";
 import { type Gate, turnOverError } from "./gate.ts";
 import type { HostTools } from "./host-tools.ts";
 import { Lane } from "./lane.ts";
-import type { LastRequests } from "./last-requests.ts";
+import type { AskedRequest, LastRequests } from "./last-requests.ts";
 import type { PartialChunk, Partials } from "./partials.ts";
 import type { PolicyRule } from "./policy.ts";
 import { refuseOversize } from "./record-size.ts";
@@ -242,13 +242,14 @@ export class TurnSink implements EventSink {
     if (this.#tools.isBusy) await this.#tools.settled();
     this.#enter(options);
     if (request.model === "") throw invalidArgument("model", "must name a model");
-    const hash = requests?.inputHash(journal.session, request) ?? inputHash(request, ports.digest);
+    const asked = requests?.asked(journal.session, request);
+    const hash = asked?.inputHash ?? inputHash(request, ports.digest);
     const recorded = tape.model({ kind: "model", request, inputHash: hash });
     if (recorded?.result !== undefined) {
-      requests?.sketch(journal.session, recorded.seq, request);
+      asked?.sketch(recorded.seq);
       return this.#serve(recorded.result);
     }
-    if (recorded === undefined) await this.#intend(request, hash);
+    if (recorded === undefined) await this.#intend(request, hash, asked);
     else this.#context.admit(1, {});
     return this.#perform(request, options);
   }
@@ -267,11 +268,11 @@ export class TurnSink implements EventSink {
     return { message, usage: clone(UsageSchema, usage) };
   }
 
-  async #intend(request: ModelRequest, hash: string): Promise<void> {
-    const { journal, gate, principal, admit, requests } = this.#context;
+  async #intend(request: ModelRequest, hash: string, asked: AskedRequest | undefined): Promise<void> {
+    const { journal, gate, principal, admit } = this.#context;
     admit(2, {});
     const call = { request, inputHash: hash, id: this.#newCallId() };
-    const aside = requests?.sketch(journal.session, nextSeqOf(journal), request);
+    const aside = asked?.sketch(nextSeqOf(journal));
     this.#unanswered = true;
     await journal.commit([{ ...modelCallEvent(this.#stamp, call, principal), aside }]);
     gate.pass();
