@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 /**
  * Three projects. Unit and integration tests share their workers (a worker that is kept costs a ninth of a new one), so a
  * test leaves no global state behind. Tests that start whole processes end in `.process.test.ts` or live in `e2e/`: two files at a
- * time, each in a worker of its own, so that one works while another waits. The package test packs and
+ * time, each in a worker of its own, so that one works while another waits. Of a run of several projects one comes after the other. The package test packs and
  * installs the tarball, and is a step of its own in `npm test`.
  */
 const PROCESSES = ["src/**/*.process.test.ts", "e2e/**/*.test.ts"];
@@ -24,6 +24,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          sequence: { groupOrder: 0 },
           include: ["src/**/*.test.ts", "lint/**/*.test.ts", "scripts/**/*.test.ts"],
           exclude: [...NEVER, ...PROCESSES],
           isolate: false,
@@ -34,6 +35,7 @@ export default defineConfig({
       {
         test: {
           name: "process",
+          sequence: { groupOrder: 1 },
           include: PROCESSES,
           exclude: [...NEVER, ...PACKAGE],
           maxWorkers: 2,
@@ -44,6 +46,7 @@ export default defineConfig({
       {
         test: {
           name: "package",
+          sequence: { groupOrder: 2 },
           include: PACKAGE,
           exclude: NEVER,
           testTimeout: 300_000,
