@@ -60,6 +60,8 @@ export interface LastRequestsOptions {
 export class LastRequests {
   readonly #options: LastRequestsOptions;
   readonly #toolKeys = new WeakMap<ToolDefinition, string>();
+  /** The tools of the last request that had any, whatever its session: most have the host's. */
+  #lastTools: { readonly tools: readonly ToolDefinition[]; readonly key: string } = { tools: [], key: "" };
   readonly #sessions = new Map<SessionUid, Remembered>();
   #keys = 0;
   #bytes = 0;
@@ -125,7 +127,11 @@ export class LastRequests {
 
   #toolsKey(tools: readonly ToolDefinition[]): string {
     if (tools.length === 0) return "";
-    return this.#options.digest.sha256Hex(tools.map((tool) => this.#toolKey(tool)).join());
+    const last = this.#lastTools;
+    if (last.tools.length === tools.length && tools.every((tool, index) => tool === last.tools[index])) return last.key;
+    const key = this.#options.digest.sha256Hex(tools.map((tool) => this.#toolKey(tool)).join());
+    this.#lastTools = { tools: [...tools], key };
+    return key;
   }
 
   /** Definitions are not to be changed; a sketch that was made of one that was is told by its hash. */

@@ -247,6 +247,7 @@ function replaySink(context: ReplayContext, request: ReplayRequest, turn: Record
     executor: context.tools,
     tools: new HostTools({ journal: context.journal, session: request.row.seed.uid }),
     isReplay: true,
+    freshId: undefined,
     policies: [],
     mayPark: true,
     resultBytesMax: Number.POSITIVE_INFINITY,

@@ -90,6 +90,8 @@ export interface SinkContext {
   readonly tools: HostTools;
   /** A replay runs no tool; where the record ends, nothing comes. */
   readonly isReplay: boolean;
+  /** The id of a turn that begins here: nothing was done before under a key that begins with it. Undefined for one that is taken up again. */
+  readonly freshId: ExecutionId | undefined;
   /** What the host says of tool calls itself, the first rule that matches; it is asked about new calls only. */
   readonly policies: readonly PolicyRule[];
   /** Whether the harness may wait for an approval: it keeps nothing in memory. */

@@ -186,13 +186,13 @@ export class ToolCalls {
 
   /** What is to happen with a call. Throws what the harness gets for it, before anything is recorded. */
   async #decide(ask: Ask): Promise<Begun> {
-    const { tape, tools, isReplay } = this.#context;
+    const { tape, tools, isReplay, freshId } = this.#context;
     this.#enter(ask.options, this.#isBesidePark(ask));
     const call = normaliseToolCall(ask.asked);
     refuseUnmediated(call);
     const isExpected = tape.expectsTool(call);
     const unfit = isExpected ? undefined : this.#refuseNew(call, ask.options);
-    const receipt = isExpected ? undefined : await receiptFor(call, this.#byKey.get(call.idempotencyKey)?.call, tools);
+    const receipt = isExpected ? undefined : await receiptFor(call, { acting: this.#byKey.get(call.idempotencyKey)?.call, freshId }, tools);
     const recorded = tape.tool(call);
     this.#ids.add(call.id);
     const decision = recorded?.approval?.decision?.value;

@@ -9,6 +9,7 @@
 
 import { clone, create, equals } from "@bufbuild/protobuf";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import type { ExecutionId } from "../base/ids.ts";
 import { PartSchema, ToolCallSchema, ToolResult_Code, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { Receipt, ReceiptState } from "../journal/index.ts";
 import {
@@ -97,11 +98,19 @@ function isIdempotent({ tool }: ToolCall, { executor }: HostTools): boolean {
   return found.idempotent;
 }
 
-/**
- * The receipt under a new call's key, where no call of its own turn is `acting` under that. Throws for a key that was used for another effect.
- */
-export async function receiptFor(call: ToolCall, acting: ToolCall | undefined, tools: HostTools): Promise<Receipt | undefined> {
-  const receipt = acting === undefined ? await tools.receipt(call.idempotencyKey) : undefined;
+/** What a turn knows of a key without looking it up. */
+export interface KnownOfKey {
+  /** The call of the turn that acts under it. */
+  readonly acting: ToolCall | undefined;
+  /** Set for a turn that has just been given its id: a key that begins with it was nobody's before. */
+  readonly freshId: ExecutionId | undefined;
+}
+
+/** The receipt under a new call's key, where no call of its own turn acts under that. Throws for a key that was used for another effect. */
+export async function receiptFor(call: ToolCall, { acting, freshId }: KnownOfKey, tools: HostTools): Promise<Receipt | undefined> {
+  const key = call.idempotencyKey;
+  if (acting === undefined && freshId !== undefined && key.startsWith(freshId)) return undefined;
+  const receipt = acting === undefined ? await tools.receipt(key) : undefined;
   const earlier = acting ?? (receipt && (await tools.callOf(receipt)));
   if (earlier !== undefined && !isSameEffect(earlier, call)) throw otherEffectError();
   return receipt;

@@ -202,29 +202,25 @@ export class Turn implements RunningTurn {
   }
 
   #newSink(): TurnSink {
-    const { models, deltas, partials, ports, origins, requests, limits, policies } = this.#context;
+    const { limits } = this.#context;
+    const { tape, meter, started } = this.#start;
     return new TurnSink({
+      ...this.#context,
       executor: this.#tools.executor,
       tools: this.#tools,
       isReplay: false,
-      policies,
+      freshId: started === undefined ? undefined : this.executionId,
       mayPark: mayPark(this.#start.descriptor),
       resultBytesMax: limits.toolResultBytesMax,
       executionId: this.#start.recordedId ?? this.executionId,
-      tape: this.#start.tape,
+      tape,
       journal: this.#journal,
       gate: this.#gate,
-      models,
-      requests,
-      origins,
-      deltas,
-      partials,
-      ports,
       principal: this.#start.seed.identity,
       earlyServing: actsThroughHostOnly(this.#start.descriptor),
       shares: () => this.#shares,
       admit: (count, next) => this.#admit(count, next),
-      meter: this.#start.meter,
+      meter,
       interrupt: (fault) => void this.interrupt(fault),
     });
   }

@@ -196,12 +196,29 @@ export class Conversation {
   }
 
   #addEvent(event: Event): void {
-    const { body } = event;
-    if (event.kind === EventKind.EVENT_EXECUTION_START || event.kind === EventKind.EVENT_END) this.beginTurn();
-    if (event.kind === EventKind.EVENT_INPUT && body.case === "message") this.addInput(body.value);
-    if (event.kind === EventKind.EVENT_OUTPUT && body.case === "message") this.addOutput(body.value);
-    if (event.kind === EventKind.EVENT_TOOL_CALL && body.case === "tool") this.#addCall(event, body.value);
-    if (event.kind === EventKind.EVENT_TOOL_RESULT && body.case === "result") this.addResult(body.value);
+    const { kind, body } = event;
+    switch (kind) {
+      case EventKind.EVENT_EXECUTION_START:
+      case EventKind.EVENT_END:
+        return this.beginTurn();
+      case EventKind.EVENT_INPUT:
+        return body.case === "message" ? this.addInput(body.value) : undefined;
+      case EventKind.EVENT_OUTPUT:
+        if (body.case === "message") this.addOutput(body.value);
+        return undefined;
+      case EventKind.EVENT_TOOL_CALL:
+        return body.case === "tool" ? this.#addCall(event, body.value) : undefined;
+      case EventKind.EVENT_TOOL_RESULT:
+        if (body.case === "result") this.addResult(body.value);
+        return undefined;
+      case EventKind.EVENT_LIFECYCLE:
+        return this.#addLifecycle(event);
+      default:
+        return undefined;
+    }
+  }
+
+  #addLifecycle(event: Event): void {
     const account = baselineAccount(event);
     const baseline = account === undefined ? undefined : baselineOf(account);
     if (baseline !== undefined) this.addBaseline(baseline);

@@ -40,7 +40,11 @@ const NO_TOOLS = create(ToolChoiceSchema, { mode: ToolChoiceMode.NONE });
 
 /** The built-in agent: each turn's config defines it. */
 export function createAgentHarness(): Harness {
-  return harnessOf("agent", VERSION, (config) => parseAgent(configValue(config), "config"));
+  return harnessOf(
+    "agent",
+    VERSION,
+    remembered((config) => parseAgent(configValue(config), "config")),
+  );
 }
 
 /** What an agent is made with. */
@@ -66,6 +70,19 @@ export function createDefinedAgent(name: string, definition: AgentDefinition, op
     const change = parseTurnChange(configValue(config), "config");
     return { ...agent, model: change.model || agent.model, params: { ...agent.params, ...change.params } };
   });
+}
+
+/** What the last config came to is remembered: most turns have the same one. */
+function remembered(read: (config: Uint8Array) => Agent): (config: Uint8Array) => Agent {
+  let last: { readonly config: Uint8Array; readonly agent: Agent } | undefined;
+  return (config) => {
+    if (last === undefined || !isSameBytes(last.config, config)) last = { config: config.slice(), agent: read(config) };
+    return last.agent;
+  };
+}
+
+function isSameBytes(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }
 
 function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) => Agent): Harness {
