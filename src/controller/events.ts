@@ -35,7 +35,7 @@ export interface EventStamp {
   readonly clock: Clock;
 }
 
-type EventBody = Exclude<Event["body"], { case: undefined }>;
+type EventBody = Event["body"];
 
 /** Bodies come with their fields and no more: normalising makes the message that is recorded. */
 function stamped(stamp: EventStamp, kind: EventKind, body: EventBody, actor: IdentityRef | undefined): NewEvent {
@@ -44,6 +44,13 @@ function stamped(stamp: EventStamp, kind: EventKind, body: EventBody, actor: Ide
   const event: Event = { $typeName: "agentsessions.v1.Event", ...fields };
   if (actor !== undefined) event.actor = actor;
   return { event: normaliseEvent(event) };
+}
+
+/** The same of a body that is normalised already, and nobody else's: it is taken as it is. */
+function stampedOwn(stamp: EventStamp, kind: EventKind, body: EventBody, actor: IdentityRef | undefined): NewEvent {
+  const made = stamped(stamp, kind, { case: undefined }, actor);
+  made.event.body = body;
+  return made;
 }
 
 function timestampOf(timeMs: number): Timestamp {
@@ -119,9 +126,9 @@ export function modelCallEvent(
   return stamped(stamp, EventKind.EVENT_MODEL_CALL, { case: "model", value }, actor);
 }
 
-/** OUTPUT: a completion, or text that the harness produced. */
+/** OUTPUT: a completion, or text that the harness produced. The message is normalised, and becomes the event's. */
 export function outputEvent(stamp: EventStamp, message: Message, actor: IdentityRef | undefined): NewEvent {
-  return stamped(stamp, EventKind.EVENT_OUTPUT, { case: "message", value: message }, actor);
+  return stampedOwn(stamp, EventKind.EVENT_OUTPUT, { case: "message", value: message }, actor);
 }
 
 /** OUTPUT of plain text. */
@@ -134,9 +141,9 @@ export function usageEvent(stamp: EventStamp, usage: Usage, actor: IdentityRef |
   return stamped(stamp, EventKind.EVENT_USAGE, { case: "usage", value: create(UsageSchema, usage) }, actor);
 }
 
-/** TOOL_CALL: the intent, with everything that is needed to drive it again. */
+/** TOOL_CALL: the intent, with everything that is needed to drive it again. The call is normalised, and becomes the event's. */
 export function toolCallEvent(stamp: EventStamp, call: ToolCall, actor: IdentityRef | undefined): NewEvent {
-  return stamped(stamp, EventKind.EVENT_TOOL_CALL, { case: "tool", value: call }, actor);
+  return stampedOwn(stamp, EventKind.EVENT_TOOL_CALL, { case: "tool", value: call }, actor);
 }
 
 /** APPROVAL_REQUEST: a call waits for a decision. */
@@ -161,6 +168,11 @@ export function approvalResultEvent(
 /** TOOL_RESULT: what a tool answered. */
 export function toolResultEvent(stamp: EventStamp, result: ToolResult, actor: IdentityRef | undefined): NewEvent {
   return stamped(stamp, EventKind.EVENT_TOOL_RESULT, { case: "result", value: result }, actor);
+}
+
+/** TOOL_RESULT of a result that is normalised, and becomes the event's. */
+export function ownResultEvent(stamp: EventStamp, result: ToolResult, actor: IdentityRef | undefined): NewEvent {
+  return stampedOwn(stamp, EventKind.EVENT_TOOL_RESULT, { case: "result", value: result }, actor);
 }
 
 /** ERROR: audit. It ends nothing. */

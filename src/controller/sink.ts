@@ -17,7 +17,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { codeOfGrpcStatus, HoldfastError, invalidArgument, toHoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq, SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { inputHash, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
+import { inputHash, normaliseMessage, normaliseToolResult, wellFormedMessage } from "../canon/index.ts";
 import { MessageSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import { DeltaSchema } from "../gen/agentsessions/v1/session_pb.ts";
 import type { NewEvent, Receipt } from "../journal/index.ts";
@@ -44,8 +44,8 @@ import {
   errorEvent,
   modelCallEvent,
   outputEvent,
+  ownResultEvent,
   textOutputEvent,
-  toolResultEvent,
   usageEvent,
   type EventStamp,
 } from "./events.ts";
@@ -182,7 +182,7 @@ export class TurnSink implements EventSink {
       }
       if (this.#tools.has(result.id)) throw invalidArgument("result.id", "must not be that of a call which the host runs");
       const normal = normaliseToolResult(result);
-      const event = toolResultEvent(this.#stamp, normal, this.#context.principal);
+      const event = ownResultEvent(this.#stamp, normal, this.#context.principal);
       refuseOversize("result", event);
       if (this.#context.tape.report(normal)) return;
       await this.#issue(event);
@@ -348,7 +348,7 @@ export class TurnSink implements EventSink {
     this.#context.meter?.spendCompletion(tokensOf(chunk.response.usage), chunk.facts.costNanoDollars);
     refuseOversize("model", output);
     const given = shares() ? sharedMessage(output) : undefined;
-    return { message: given ?? message, usage: chunk.response.usage, output };
+    return { message: given ?? normaliseMessage(message), usage: chunk.response.usage, output };
   }
 
   #show(chunk: PartialChunk): void {

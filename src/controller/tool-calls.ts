@@ -15,7 +15,7 @@ import { create } from "@bufbuild/protobuf";
 import { InvariantError } from "../base/assert.ts";
 import { invalidArgument } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
-import { normaliseToolCall } from "../canon/index.ts";
+import { normaliseToolCall, normaliseToolResult } from "../canon/index.ts";
 import { ApprovalRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { ReceiptState } from "../journal/index.ts";
 import {
@@ -29,7 +29,7 @@ import {
   type ToolResult,
 } from "../spi/index.ts";
 import { AppendPage, receiptOf } from "./append-page.ts";
-import { approvalRequestEvent, toolCallEvent, toolResultEvent, type EventStamp } from "./events.ts";
+import { approvalRequestEvent, ownResultEvent, toolCallEvent, toolResultEvent, type EventStamp } from "./events.ts";
 import { atPlace, InOrder, type Place } from "./in-order.ts";
 import type { Lane } from "./lane.ts";
 import { decidedStep, policedStep, recordDecision } from "./policy-step.ts";
@@ -357,7 +357,7 @@ export class ToolCalls {
     const { gate, journal, tools, principal, resultBytesMax } = this.#context;
     const { call, ask } = begun;
     const signal = eitherSignal(gate.signal, ask.options.signal);
-    const recorded = (made: ToolResult): RecordedResult => ({ result: made, event: toolResultEvent(this.#stamp, made, principal) });
+    const recorded = (made: ToolResult): RecordedResult => ({ result: made, event: ownResultEvent(this.#stamp, made, principal) });
     const run = { session: journal.session, signal, blobs: tools.blobs };
     await this.#running.act(executed(tools.executor, call, run), (outcome) => {
       const made = recordableResult(outcome, { call, approval, recorded, bytesMax: resultBytesMax });
@@ -367,8 +367,8 @@ export class ToolCalls {
 
   async #copy(begun: Begun, of: Promise<ToolResult>): Promise<void> {
     const result = await this.#open.run(of);
-    const own = resultFor(begun.call.id, result);
-    await this.#record(begun, { result: own, event: toolResultEvent(this.#stamp, own, this.#context.principal) }, undefined);
+    const own = normaliseToolResult(resultFor(begun.call.id, result));
+    await this.#record(begun, { result: own, event: ownResultEvent(this.#stamp, own, this.#context.principal) }, undefined);
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Running a tool, and what of its result can be recorded. Whatever goes wrong is a result like any other. */
 
 import { HoldfastError } from "../base/errors.ts";
-import { normaliseToolCall, wellFormedToolResult } from "../canon/index.ts";
+import { normaliseToolCall, normaliseToolResult, wellFormedToolResult } from "../canon/index.ts";
 import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
 import type { NewEvent, ReceiptState } from "../journal/index.ts";
 import {
@@ -38,7 +38,7 @@ export interface RecordedResult {
 export interface ResultTerms {
   readonly call: ToolCall;
   readonly approval: ApprovalSeqs | undefined;
-  /** The result with its record. Throws for what no record can hold. */
+  /** The result, which is normalised, with its record. */
   readonly recorded: (result: ToolResult) => RecordedResult;
   /** The bytes that a result may take as a record. */
   readonly bytesMax: number;
@@ -52,7 +52,7 @@ export function recordableResult(result: ToolResult, { call, approval, recorded,
     approvalRequestSeq: approval?.requestSeq ?? 0n,
     approvalDecisionSeq: approval?.decisionSeq ?? 0n,
   };
-  const failed = (error: string): RecordedResult => recorded(executorFailure(call.id, error, approval));
+  const failed = (error: string): RecordedResult => recorded(normaliseToolResult(executorFailure(call.id, error, approval)));
   let made: RecordedResult;
   try {
     made = recorded(Object.assign(wellFormedToolResult(result), own));
