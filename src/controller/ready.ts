@@ -45,13 +45,15 @@ export interface ReadyTurn {
 /** Makes a turn's harness ready. A session that cannot be taken is left to the append of the start, which tells why. */
 export async function readyHarness(context: ReadyContext, row: SessionRow, plan: TurnPlan): Promise<ReadyTurn> {
   const { harness, seed } = plan;
+  const { ready } = harness;
+  if (ready === undefined) return { plan, keep: undefined, claimed: undefined };
   const kept = keptFence(row, harness);
   const claimed = harness.sandboxed && kept === undefined ? await claim(context, row, plan) : undefined;
   const keep = kept ?? claimed;
   if (harness.sandboxed && keep === undefined) return { plan, keep, claimed };
   const wake = { sessionUid: seed.uid, fence: keep ?? row.fence, identity: seed.identity, compute: computeToRestore(row) };
   try {
-    const descriptor = (await inTime(context, (signal) => harness.ready({ ...wake, signal }))) ?? plan.descriptor;
+    const descriptor = (await inTime(context, (signal) => ready.call(harness, { ...wake, signal }))) ?? plan.descriptor;
     refuseForeignMemory(descriptor, harness, seed);
     return { plan: { ...plan, descriptor }, keep, claimed };
   } catch (error) {

@@ -46,7 +46,6 @@ function entryOf(name: string, harness: Harness): HarnessEntry {
     fenceOf: () => undefined,
     wake: async () => undefined,
     describe: (options) => described.get(options),
-    ready: (options) => described.get(options),
     attach: async ({ signal }) => {
       signal.throwIfAborted();
       return { harness };

@@ -28,9 +28,9 @@ export interface HarnessEntry {
   wake(options: WakeOptions): Promise<ComputeRef | undefined>;
   /**
    * Makes the session's harness ready for a turn, as `attach` would, and resolves with what it says of itself: where it was replaced since it
-   * was described, that is another version. Whoever plans a turn with it attaches it next.
+   * was described, that is another version. Whoever plans a turn with it attaches it next. Absent where nothing has to be made ready.
    */
-  ready(options: WakeOptions): Promise<HarnessDescriptor>;
+  readonly ready?: ((options: WakeOptions) => Promise<HarnessDescriptor>) | undefined;
   /** The harness for one session's turn: the incarnation that lives here, or one that is started, restored or forked. */
   attach(options: AttachOptions): Promise<AttachedHarness>;
   /**

@@ -91,13 +91,15 @@ export class AgentTurn {
 
   /** Asks the model; the calls that it makes. */
   async ask({ toolChoice, reminder }: Asking = {}): Promise<readonly CallSlot[]> {
-    await this.#prepare();
+    const { mode, params } = this.#drive.agent;
+    if (mode === "ooda_re_act") await this.#observe();
+    if (!this.#hasRoom(0)) await this.#makeRoom(0);
     const { definitions } = this.#tools;
     this.#context.update(this.#conversation);
     const messages = [...this.#context.messages];
     if (reminder !== undefined) messages.push(textMessage("user", reminder));
     const offer = definitions.length === 0 ? {} : { tools: definitions, ...(toolChoice === undefined ? {} : { toolChoice }) };
-    this.#answer = await this.#model({ messages, params: this.#drive.agent.params, ...offer });
+    this.#answer = await this.#model({ messages, params, ...offer });
     return this.#conversation.addOutput(this.#answer);
   }
 
@@ -123,20 +125,16 @@ export class AgentTurn {
     return refuseAll(calls, why, this.#round);
   }
 
-  /** Makes ready what the model is asked with. A summary takes its time, so room for what will be observed is made before that. */
-  async #prepare(): Promise<void> {
-    const { mode, observationTool } = this.#drive.agent;
-    if (mode === "ooda_re_act") {
-      checkObserver(observationTool, this.#hostTools);
-      const last = this.#conversation.entries.findLast(({ isObservation }) => isObservation);
-      await this.#makeRoom(last === undefined ? 0 : Math.ceil(messageTokens(last.message) * OBSERVATION_SHARE));
-      await this.#observe(observationTool);
-    }
-    await this.#makeRoom(0);
-  }
-
-  /** Puts before the model how things stand. Ends the turn where nobody can say. */
-  async #observe(tool: string): Promise<void> {
+  /**
+   * Puts before the model how things stand. Ends the turn where nobody can say. A summary takes its time, so room for what will be observed is
+   * made before that.
+   */
+  async #observe(): Promise<void> {
+    const tool = this.#drive.agent.observationTool;
+    checkObserver(tool, this.#hostTools);
+    const last = this.#conversation.entries.findLast(({ isObservation }) => isObservation);
+    const tokens = last === undefined ? 0 : Math.ceil(messageTokens(last.message) * OBSERVATION_SHARE);
+    if (!this.#hasRoom(tokens)) await this.#makeRoom(tokens);
     const id = this.#conversation.nameObservationCall(observationCallId(this.#round.executionId));
     const result = await this.#callFor({ id, tool, args: {} });
     if (!this.#conversation.addResult(result)) throw unobserved(tool, result);
@@ -149,12 +147,17 @@ export class AgentTurn {
     return sink.toolCall(create(ToolCallSchema, call), { signal, unfit: "answer" });
   }
 
-  /** Goes on from a new baseline where the next request would be too large with `reservedTokens` more. */
+  /** Whether the next request is within its limit with `reservedTokens` more. */
+  #hasRoom(reservedTokens: number): boolean {
+    this.#context.update(this.#conversation);
+    const tokens = this.#fixedTokens + reservedTokens + textTokens(this.#conversation.summary) + this.#context.tokens;
+    return tokens <= this.#drive.agent.contextTokensMax;
+  }
+
+  /** Goes on from a new baseline, where there is one that leaves room for `reservedTokens` more. */
   async #makeRoom(reservedTokens: number): Promise<void> {
     const limit = this.#drive.agent.contextTokensMax;
-    const { baseline: current, summary } = this.#conversation;
-    this.#context.update(this.#conversation);
-    if (this.#fixedTokens + reservedTokens + textTokens(summary) + this.#context.tokens <= limit) return;
+    const { baseline: current } = this.#conversation;
     const next = nextBaseline(this.#sizesNow(reservedTokens), current, limit);
     if (next === undefined) return;
     await this.#record(next, current);

@@ -52,6 +52,7 @@ export function observedHarnesses(options: HarnessObserverOptions): HarnessCatal
 }
 
 function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): HarnessEntry {
+  const ready = entry.ready?.bind(entry);
   return {
     name: entry.name,
     source: entry.source,
@@ -61,7 +62,7 @@ function observedEntry(entry: HarnessEntry, options: HarnessObserverOptions): Ha
     fenceOf: (session) => entry.fenceOf(session),
     wake: (wake) => entry.wake(wake),
     describe: (call) => entry.describe(call),
-    ready: (wake) => entry.ready(wake),
+    ready,
     attach: async (attach) => {
       const attached = await entry.attach(attach);
       return { ...attached, harness: observedHarness(attached.harness, attach.fence, { ...options, actsItself: await runsTools(entry) }) };
@@ -93,6 +94,7 @@ interface RunObserverOptions extends HarnessObserverOptions {
 function observedHarness(harness: Harness, fence: Fence | "replay", options: RunObserverOptions): Harness {
   const { ledger, host } = options;
   return {
+    readsOnly: harness.readsOnly,
     describe: (call) => harness.describe(call),
     run: (start, sink, call) => {
       const run: Run = { session: start.sessionUid, host, fence, executionId: start.executionId };
