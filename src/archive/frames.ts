@@ -89,7 +89,7 @@ function itemOf({ frame }: ExportFrame, sessions: SessionIndex): ArchiveItem | u
       return { kind: "record", session: sessions.uidAt(frame.value.sessionIndex), bytes: frame.value.logRecord };
     case "aside": {
       const { sessionIndex, seq, data } = frame.value;
-      return { kind: "aside", session: sessions.uidAt(sessionIndex), seq: seqOf(seq), bytes: data.slice() };
+      return { kind: "aside", session: sessions.uidAt(sessionIndex), seq: seqOf(seq), bytes: new Uint8Array(data) };
     }
     case "head":
       return { kind: "head", head: frame.value };
@@ -136,8 +136,8 @@ function readRecordFrame(frame: Uint8Array, sessions: SessionIndex): ArchiveItem
   if (frame[at] !== BYTES_TAG) throw notARecord();
   const length = natural(frame, at + 1);
   if (length.end + length.value !== frame.length || length.value === 0) throw notARecord();
-  // The frame is a view of a chunk that goes on to hold others.
-  return { kind: "record", session: sessions.uidAt(index), bytes: frame.slice(length.end) };
+  // The frame is a view of a chunk that goes on to hold others, and that may be a Node Buffer, whose `slice` copies nothing.
+  return { kind: "record", session: sessions.uidAt(index), bytes: new Uint8Array(frame.subarray(length.end)) };
 }
 
 function natural(frame: Uint8Array, at: number): { readonly value: number; readonly end: number } {

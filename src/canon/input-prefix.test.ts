@@ -15,13 +15,8 @@ const frozen = <Value>(value: Value): Value => {
   for (const inner of Object.values(value)) frozen(inner);
   return Object.freeze(value);
 };
-const thinking = (...bytes: number[]): Message =>
-  frozen(
-    said({
-      role: "assistant",
-      parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueBytes", value: Uint8Array.from(bytes) } } } }],
-    }),
-  );
+const thinking = (bytes: Uint8Array<ArrayBuffer>): Message =>
+  frozen(said({ role: "assistant", parts: [{ part: { case: "reasoning", value: { opaque: { case: "opaqueBytes", value: bytes } } } }] }));
 
 /** The prefix of a request, grown as far as it goes. */
 const grown = (request: HashedRequest, sizeMax = SIZE_MAX): InputPrefix => {
@@ -85,14 +80,21 @@ describe("the beginning of a request that was hashed before", () => {
     expect(prefix.isBeginningOf({ model: "m", messages: [loose] })).toBe(false);
   });
 
-  it("notices bytes that were changed, which no freezing prevents", () => {
-    const messages = [thinking(1, 2, 3)];
+  it.each([
+    ["an array", Uint8Array.of(1, 2, 3)],
+    ["a Node Buffer, whose slices share its memory", Buffer.from([1, 2, 3])],
+  ])("notices bytes that were changed, which no freezing prevents: %s", (_, bytes) => {
+    const messages = [thinking(bytes)];
     const prefix = grown({ model: "m", messages });
     expect(prefix.isBeginningOf({ model: "m", messages })).toBe(true);
-    const [part] = messages[0]!.parts;
-    if (part?.part.case !== "reasoning" || part.part.value.opaque.case !== "opaqueBytes") throw new Error("no bytes");
-    part.part.value.opaque.value[1] = 9;
+    bytes[1] = 9;
     expect(prefix.isBeginningOf({ model: "m", messages })).toBe(false);
+  });
+
+  it("takes in any number of messages", () => {
+    const message = frozen(said({ role: "user" }));
+    const messages = Array.from({ length: 200_000 }, () => message);
+    expect(grown({ model: "m", messages }, 100_000_000).length).toBe(messages.length);
   });
 
   it("grows no further than it may", () => {

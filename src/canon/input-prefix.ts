@@ -73,7 +73,7 @@ export class InputPrefix {
       if (size > sizeMax) break;
       text += messageText;
       taken.push(message);
-      found.push(...bytes);
+      for (const each of bytes) found.push(each);
       takenSize = size;
     }
     if (taken.length === 0) return;
@@ -81,8 +81,9 @@ export class InputPrefix {
     this.#hash ??= this.#digest.sha256();
     this.#hash.update(text);
     this.#size = takenSize;
-    this.#messages.push(...taken);
-    for (const bytes of found) this.#bytes.push({ bytes, copy: bytes.slice() });
+    for (const message of taken) this.#messages.push(message);
+    // The `slice` of a Node Buffer would share its memory, and never differ from it.
+    for (const bytes of found) this.#bytes.push({ bytes, copy: new Uint8Array(bytes) });
   }
 
   /** The input hash of a request that begins with it. */

@@ -49,11 +49,13 @@ describe.each([
 
   it("gives copies: nobody can change a blob", async () => {
     const blobs = open();
-    const bytes = bytesOf("hello");
-    const ref = await blobs.put(bytes);
-    bytes[0] = 0;
-    (await blobs.get(ref))!.fill(1);
-    expect(await blobs.get(ref)).toEqual(bytesOf("hello"));
+    for (const bytes of [bytesOf("hello"), Buffer.from("hello")]) {
+      const ref = await blobs.put(bytes);
+      bytes[0] = 0;
+      (await blobs.get(ref))!.fill(1);
+      expect(Uint8Array.from((await blobs.get(ref))!)).toEqual(bytesOf("hello"));
+      await blobs.delete(ref);
+    }
   });
 
   it.each(["../../etc/passwd", "sha256:ABC", `sha256:${HELLO}/..`, ""])("refuses %j as a digest", async (digest) => {

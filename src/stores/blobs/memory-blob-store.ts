@@ -10,7 +10,7 @@ interface Kept {
   storedMs: number;
 }
 
-/** A store in memory. What is put and what is given are copies: nobody changes a blob. */
+/** A store in memory. What is put and what is given are copies (the `slice` of a Node Buffer would be none): nobody changes a blob. */
 export function createMemoryBlobStore({ clock }: { readonly clock: Pick<Clock, "nowMs"> }): BlobStore {
   const blobs = new Map<string, Kept>();
   const renew = (hex: string): boolean => {
@@ -24,13 +24,13 @@ export function createMemoryBlobStore({ clock }: { readonly clock: Pick<Clock, "
       const ref = addressOf(bytes);
       const hex = hexOf(ref);
       const name = { uri: ref.uri, digest: ref.digest };
-      if (!renew(hex)) blobs.set(hex, { name, bytes: bytes.slice(), storedMs: clock.nowMs() });
+      if (!renew(hex)) blobs.set(hex, { name, bytes: new Uint8Array(bytes), storedMs: clock.nowMs() });
       return ref;
     },
     get: async (name, { signal } = {}) => {
       signal?.throwIfAborted();
       const kept = blobs.get(hexOf(name));
-      return kept === undefined ? undefined : checkedBlob(name, kept.bytes.slice());
+      return kept === undefined ? undefined : checkedBlob(name, new Uint8Array(kept.bytes));
     },
     renew: async (name, { signal } = {}) => {
       signal?.throwIfAborted();

@@ -23,7 +23,7 @@ export function createMemoryNotes(): NoteStore {
       const { notes } = of(session);
       const version = notes.get(key)?.version ?? 0;
       if (version !== replaces) return { kind: "conflict", version };
-      notes.set(key, { value: value.slice(), version: version + 1 });
+      notes.set(key, { value: new Uint8Array(value), version: version + 1 });
       return { kind: "kept", version: version + 1 };
     },
 
@@ -32,7 +32,7 @@ export function createMemoryNotes(): NoteStore {
       const entries = lists.get(list) ?? [];
       if (entries.length >= entriesMax) return undefined;
       lists.set(list, entries);
-      return entries.push(value.slice());
+      return entries.push(new Uint8Array(value));
     },
 
     async entries({ session, list, after, limit }) {

@@ -49,6 +49,15 @@ describe("the bytes of a record in the file", () => {
     expect(restored(longSeq)).toEqual(longSeq);
   });
 
+  it("are a copy, also of a Node Buffer: the record that others go on reading stays as it was", () => {
+    for (const rest of [[0x20, 1], hashField(3, HASH)]) {
+      const bytes = Buffer.from([0x08, 0x87, 0x01, ...hashField(2, OTHER), ...hashField(3, HASH), ...rest]);
+      const before = Uint8Array.from(bytes);
+      expect(restored(bytes)).toEqual(before);
+      expect(Uint8Array.from(bytes)).toEqual(before);
+    }
+  });
+
   it("of any kind come back", () => {
     const pieces = fc.oneof(
       fc.constantFrom([0x08, 7], [0x08, 0x87, 0x01], [0x20, 2], hashField(2, OTHER), hashField(3, HASH), hashField(3, OTHER), [0x2a, 1, 0]),

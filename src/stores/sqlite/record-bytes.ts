@@ -21,8 +21,8 @@ const FIELD_BYTES = 2 + HASH_BYTES;
 export function shortened(bytes: Uint8Array, contentHash: string): Uint8Array {
   const at = hashPlace(bytes, 0);
   if (!hasHashAt(bytes, at, contentHash)) return bytes;
-  // What stands behind the hash moves to its place at once; what stands before it is short.
-  const kept = bytes.slice(FIELD_BYTES - 1);
+  // What stands behind the hash moves to its place at once; what stands before it is short. A copy, also of a Node Buffer, whose `slice` is none.
+  const kept = new Uint8Array(bytes.subarray(FIELD_BYTES - 1));
   kept[0] = SHORTENED;
   for (let index = 0; index < at; index++) kept[1 + index] = bytes[index]!;
   // What stood behind the hash may look like what stands before it.
