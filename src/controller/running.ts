@@ -22,8 +22,9 @@ const STARTING = "starting";
 /**
  * At most one turn a session, and so many in all.
  *
- * Invariant: a seat that was lent to another session's turn counts once, and comes back when either turn has ended. Each seat is lent to one
- * at a time, so all turns together are at most as many as the limit says, times how many may wait for one another in a row.
+ * Invariant: a seat that was lent to another session's turn counts once, and comes back when either turn has ended; a borrower that lent it on
+ * leaves it to who has it then. Each seat is lent to one at a time, so all turns together are at most as many as the limit says, times how many
+ * may wait for one another in a row.
  */
 export class RunningTurns {
   readonly #context: RunningContext;
@@ -96,8 +97,13 @@ export class RunningTurns {
   free(session: SessionUid): void {
     this.#turns.delete(session);
     // Whoever has its seat keeps it.
+    const lentTo = this.#borrowers.get(session);
     this.#borrowers.delete(session);
-    for (const [lender, borrower] of this.#borrowers) if (borrower === session) this.#borrowers.delete(lender);
+    for (const [lender, borrower] of this.#borrowers) {
+      if (borrower !== session) continue;
+      if (lentTo === undefined) this.#borrowers.delete(lender);
+      else this.#borrowers.set(lender, lentTo);
+    }
   }
 
   get #isFull(): boolean {
