@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sessionUidOf, UID_CHARS_MAX } from "../../base/index.ts";
@@ -117,6 +117,25 @@ describe("blobs of sessions in files", () => {
     expect(await blobs.remove(ADA, { storedBeforeMs: clock.nowMs(), removedMax: 10 })).toHaveLength(1);
     expect(readdirSync(join(outputs(), ADA))).toEqual(["note"]);
     await expect(blobs.remove("../outputs", { storedBeforeMs: 0, removedMax: 1 })).rejects.toMatchObject({ field: "owner" });
+  });
+
+  it("follow no link, and pass over what no session has put there", async () => {
+    const blobs = openFiles();
+    await blobs.of(ADA).put(bytesOf("hello"));
+    const elsewhere = join(folder.path, "elsewhere");
+    mkdirSync(join(elsewhere, "empty"), { recursive: true });
+    writeFileSync(join(elsewhere, "film.part"), "half");
+    utimesSync(join(elsewhere, "film.part"), 1, 1);
+    symlinkSync(elsewhere, join(outputs(), "link"));
+    writeFileSync(join(outputs(), "readme"), "mine");
+    mkdirSync(join(outputs(), "x".repeat(UID_CHARS_MAX + 1)));
+    expect(await owners(blobs)).toEqual([ADA]);
+    clock.advance(1);
+    for (const owner of ["link", "readme"]) {
+      expect(await blobs.remove(owner, { storedBeforeMs: clock.nowMs(), removedMax: 10 })).toEqual([]);
+    }
+    expect(readdirSync(elsewhere).toSorted()).toEqual(["empty", "film.part"]);
+    expect(readdirSync(outputs())).toHaveLength(4);
   });
 
   it("are told apart where the file system takes both cases for one", () => {

@@ -6,12 +6,13 @@
  *   and `-` names its folder, and any other is told by its digest.
  * - Nothing is made before a session's first blob is put.
  * - What is removed was old, each blob looked at by itself. A folder goes once it is empty.
+ * - What lies there otherwise (files, links to elsewhere, folders of other names) belongs to no session: it is passed over and never followed.
  */
 
 import { hash } from "node:crypto";
-import { readdirSync, rmdirSync } from "node:fs";
+import { lstatSync, readdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
-import { invalidArgument, type Clock, type SessionUid } from "../../base/index.ts";
+import { invalidArgument, UID_CHARS_MAX, type Clock, type SessionUid } from "../../base/index.ts";
 import type { BlobStore, RemoveBlobsOptions, SessionBlobs, StoredBlob } from "../../spi/index.ts";
 import { codeOf, fileBlobStoreAt, namesIn, removeAbandoned, unavailable, type FileBlobStoreOptions } from "./file-blob-store.ts";
 import { createMemoryBlobStore } from "./memory-blob-store.ts";
@@ -33,11 +34,12 @@ export function createFileSessionBlobs({ folder, clock }: FileBlobStoreOptions):
         // A long list must not keep the event loop from everybody else.
         if (at % NAMES_AT_ONCE === 0) await new Promise(setImmediate);
         signal?.throwIfAborted();
-        if (isOwner(name)) yield name;
+        if (isOwner(name) && isFolder(join(folder, name))) yield name;
       }
     },
     remove: async (owner, options) => {
       if (!isOwner(owner)) throw invalidArgument("owner", "must be what this store calls a session");
+      if (!isFolder(join(folder, owner))) return [];
       const removed = await removeOld(blobsOf(owner), options);
       leaveNothingEmpty(join(folder, owner), clock.nowMs());
       return removed;
@@ -84,7 +86,16 @@ function ownerOf(session: SessionUid): string {
 }
 
 function isOwner(name: string): boolean {
-  return PLAIN.test(name) || DIGESTED.test(name);
+  return (PLAIN.test(name) && name.length <= UID_CHARS_MAX) || DIGESTED.test(name);
+}
+
+/** Whether there is a folder, and no link to one: whoever followed that would clear up somewhere else. */
+function isFolder(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch (error) {
+    throw unavailable(error);
+  }
 }
 
 async function removeOld(blobs: BlobStore, { storedBeforeMs, removedMax, signal }: RemoveBlobsOptions): Promise<readonly StoredBlob[]> {
