@@ -170,6 +170,11 @@ export interface Controller extends AsyncDisposable {
   /** Records the intent to delete, after cancelling an open turn. Repeating it changes nothing. */
   delete(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow>;
   /**
+   * Records the intent to delete a session without a record that nobody is about to begin. False where it has one, where a host has it, or
+   * where there is no such session: nothing is written then.
+   */
+  deleteUnbegun(session: SessionUid): Promise<boolean>;
+  /**
    * Frees a session's compute: LIFECYCLE SUSPEND, COMPUTE_COLD. Suspended already: nothing changes. ABORTED while a turn runs.
    */
   suspend(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow>;

@@ -200,6 +200,11 @@ class HostController implements Controller {
     return this.#transitions.delete(session, actor);
   }
 
+  async deleteUnbegun(session: SessionUid): Promise<boolean> {
+    await this.#starting.get(session)?.catch(() => undefined);
+    return this.#transitions.deleteUnbegun(session);
+  }
+
   async suspend(session: SessionUid, actor: IdentityRef | undefined): Promise<SessionRow> {
     return this.#transitions.suspend(session, actor);
   }

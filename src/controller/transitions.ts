@@ -7,7 +7,7 @@
  */
 
 import { HoldfastError } from "../base/errors.ts";
-import type { Fence, HostId, SessionUid } from "../base/ids.ts";
+import { SEQ_NONE, type Fence, type HostId, type SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
 import { ComputeState, DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
 import type { ComputeChange, JournalStore, NewEvent, Receipt, SessionRow } from "../journal/index.ts";
@@ -91,6 +91,19 @@ export class Transitions {
     });
     await this.#context.harnesses.find(deleted.seed.harness)?.release(session);
     return deleted;
+  }
+
+  /** See `Controller.deleteUnbegun`. Whoever takes the session after it was looked at finds it deleted, or keeps this from being written. */
+  async deleteUnbegun(session: SessionUid): Promise<boolean> {
+    const { journal, harnesses, running, hostId, clock } = this.#context;
+    const row = await journal.get(session);
+    if (row === undefined || row.projection.lastSeq !== SEQ_NONE || running.isRunning(row)) return false;
+    const writer = { kind: "claim", holder: hostId, leaseMs: 0 } as const;
+    const outcome = await journal.append({ session, expectedLastSeq: SEQ_NONE, writer, events: [deleteEvent(clock, undefined)] });
+    if (outcome.kind === "conflict" || outcome.kind === "held" || outcome.kind === "deleted" || outcome.kind === "not-found") return false;
+    appendedOrThrow(outcome);
+    await harnesses.find(row.seed.harness)?.release(session);
+    return true;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HoldfastError } from "../../base/index.ts";
+import { HoldfastError, type SessionUid } from "../../base/index.ts";
 import { Lifecycle_Kind } from "../../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore } from "../../journal/index.ts";
@@ -14,6 +14,7 @@ import {
   TestModel,
   TestTools,
   type SpawningHost,
+  type HarnessRun,
   type SpawnWorldOptions,
 } from "../../testing/index.ts";
 import { SPAWNED_BY_ANNOTATION } from "./annotations.ts";
@@ -26,6 +27,11 @@ function newWorld(more: Partial<SpawnWorldOptions> = {}): SpawnWorld {
   const tools = new TestTools({ send: async () => ({ output: { sent: true } }) });
   return new SpawnWorld({ openJournal: createMemoryStore, tools, models: new TestModel(silent), ...more, harnesses });
 }
+
+/** Spawns two workers at once. */
+const both: HarnessRun = async (_, sink) => {
+  await Promise.all(["c1", "c2"].map((id) => sink.toolCall(spawnCall(id, { agent: "thinker", prompt: "go" }))));
+};
 
 /** A turn that runs, and whose worker runs its model call. */
 async function working(world: SpawnWorld, host: SpawningHost, input = "thinker about it") {
@@ -130,6 +136,36 @@ describe("cancellation", () => {
     for (const session of [kept.worker, pretender, orphan]) expect((await next.story(session)).at(-1)).toBe("MODEL_CALL");
     await next.controller.cancel({ session: kept.session, executionId: "", reason: "USER" });
     expect((await storyUntil(world, kept.worker, (story) => story.at(-1) === "END CANCELED")).slice(-2)).toEqual(cancelled);
+  });
+
+  it("deletes workers that had not begun, which a start finds left behind, and leaves all other empty sessions alone", async () => {
+    const world = newWorld({ harnesses: { test: both } });
+    const host = world.host({ limits: { turnsRunningMax: 2 } });
+    const spawners = [await host.createSession(), await host.createSession()];
+    for (const session of spawners) await host.begin(session, ["go"]);
+    // Of each one's two workers one has its spawner's place, and the other waits for room.
+    const waitingOf = async (session: SessionUid) => (await world.workers(session)).filter(({ projection }) => projection.lastSeq === 0);
+    const areThere = async () => (await Promise.all(spawners.map((session) => world.workers(session)))).flat().length;
+    await expect.poll(areThere).toBe(4);
+    for (const session of spawners) await expect.poll(async () => (await waitingOf(session)).length).toBe(1);
+    await host[Symbol.asyncDispose]();
+    const [left, kept] = spawners as [SessionUid, SessionUid];
+    const [[lost], [waits]] = [await waitingOf(left), await waitingOf(kept)];
+    await using other = world.host({ hostId: "other", tools: undefined });
+    await other.spawnTool[Symbol.asyncDispose]();
+    await other.controller.cancel({ session: left, executionId: "", reason: "USER" });
+    const pretender = await other.createSession({ annotations: { [SPAWNED_BY_ANNOTATION]: left } });
+    const nobodys = await other.createSession();
+    await other[Symbol.asyncDispose]();
+    await using next = world.host({ hostId: "next" });
+    await next.started;
+    const isActive = async (session: SessionUid) =>
+      (await world.journal.get(session))?.projection.deletionState === DeletionState.DELETION_ACTIVE;
+    expect(await isActive(lost!.seed.uid)).toBe(false);
+    for (const session of [waits!.seed.uid, pretender, nobodys]) expect(await isActive(session)).toBe(true);
+    // It is followed from here on.
+    await next.controller.cancel({ session: kept, executionId: "", reason: "USER" });
+    await expect.poll(() => isActive(waits!.seed.uid)).toBe(false);
   });
 
   it("is tried again where the store refuses it just now", async () => {

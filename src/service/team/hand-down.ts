@@ -5,11 +5,11 @@
  * - Only the spawner's journal says that: its turn has ended or was given up for another one, the call has its result, the session is to
  *   be deleted. A turn that was interrupted, by a shutdown or a crash, goes on one day, and so does its worker.
  * - It holds over crashes: a start looks for workers that were left behind.
- * - A worker whose turn has not begun by then is deleted.
+ * - A worker whose turn has not begun by then is deleted; a start looks for it among the newest sessions.
  * - Only what `spawn` began is cancelled: the first turn of a session whose uid follows from a call of its spawner's journal.
  */
 
-import { toHoldfastError } from "../../base/errors.ts";
+import { HoldfastError, toHoldfastError } from "../../base/errors.ts";
 import { SEQ_NONE, type Seq, type SessionUid } from "../../base/ids.ts";
 import type { Clock, Digest, Log } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
@@ -18,6 +18,7 @@ import { EventKind } from "../../gen/agentsessions/v1/common_pb.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import type { JournalStore, ListCursor, SessionRow, StoredRecord } from "../../journal/index.ts";
 import { spawnerOf } from "./annotations.ts";
+import { emptySessions } from "./empty-sessions.ts";
 import { findSpawn } from "./spawned.ts";
 import { readWorkerStart } from "./worker-turn.ts";
 
@@ -88,8 +89,8 @@ export class HandDown implements AsyncDisposable {
   }
 
   /**
-   * Looks through all open turns for workers that were left behind: an earlier process ended after their spawner's turn had, or somebody
-   * ended that while no host watched. Never rejects: what keeps it from its work is logged.
+   * Looks through all open turns, and sessions that have had none, for workers that were left behind: an earlier process ended after their
+   * spawner's turn had, or somebody ended that while no host watched. Never rejects: what keeps it from its work is logged.
    */
   start(): Promise<void> {
     return this.#work(this.#lookForLeftBehind());
@@ -113,6 +114,9 @@ export class HandDown implements AsyncDisposable {
       }
       after = page.next;
     } while (after !== undefined);
+    for await (const row of emptySessions(this.#context.journal, this.#stopping)) {
+      if (spawnerOf(row.seed) !== undefined) await this.#takeUp(row);
+    }
   }
 
   async #takeUp(row: SessionRow): Promise<void> {
@@ -167,8 +171,8 @@ export class HandDown implements AsyncDisposable {
     const row = await journal.get(worker);
     if (row?.projection.lastSeq === SEQ_NONE && spawnerOf(row.seed) === parent) {
       // It waited for room, and nobody would ever begin its turn.
-      await controller.delete(worker, undefined);
-      return;
+      if (await controller.deleteUnbegun(worker)) return;
+      throw new HoldfastError("aborted", "session: its turn begins just now; look at it again");
     }
     const open = row?.projection.openTurn;
     if (row === undefined || open === undefined) return;

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { SILENT_LOG, type SessionUid } from "../../base/index.ts";
+import { SEQ_NONE, SILENT_LOG, type HostId, type SessionUid } from "../../base/index.ts";
 import { DeletionState } from "../../gen/agentsessions/v1/session_pb.ts";
 import { CreateTaskRequestSchema, GetTaskRequestSchema, ListTasksRequestSchema, Task_State } from "../../gen/holdfast/v1/tasks_pb.ts";
 import { WatchTeamRequestSchema } from "../../gen/roz/v1/agent_pb.ts";
@@ -11,9 +11,10 @@ import { ALLOW_ALL } from "../access.ts";
 import type { CallContext } from "../contract.ts";
 import { KIND_ANNOTATION } from "../environment/annotations.ts";
 import { plainEnvironment } from "../environment/index.ts";
+import { LOOKED_AT_MAX } from "./empty-sessions.ts";
 import { BEGINNING_MAX_MS } from "./task-view.ts";
 import { createTasksService } from "./tasks.ts";
-import { dropUnbegunTasks, LOOKED_AT_MAX } from "./unbegun.ts";
+import { dropUnbegunTasks } from "./unbegun.ts";
 
 const context: CallContext = { caller: { identity: undefined }, signal: new AbortController().signal };
 
@@ -49,7 +50,8 @@ function setup() {
   const task = (id: SessionUid) => tasks.getTask(create(GetTaskRequestSchema, { id }), context);
   const listed = async () => (await tasks.listTasks(create(ListTasksRequestSchema, {}), context)).tasks.map(({ id }) => id);
   const stopping = new AbortController();
-  const dropping = () => dropUnbegunTasks({ journal, controller: host.controller, clock: time.clock, signal: stopping.signal });
+  const dropping = (seen: Pick<typeof journal, "get" | "list"> = journal) =>
+    dropUnbegunTasks({ journal: seen, controller: host.controller, clock: time.clock, signal: stopping.signal });
   return { time, journal, host, tasks, unbegun, begun, task, listed, dropping, stopping };
 }
 
@@ -90,6 +92,28 @@ describe("a task that was created and whose turn never began", () => {
     expect(await dropped).toBe(1);
     expect(await listed()).toEqual([late]);
     expect(await listed()).not.toContain(lost);
+  });
+
+  it("goes on where it is begun, or taken to be begun, just as it is looked at, however late that is", async () => {
+    const { time, journal, host, unbegun, dropping } = setup();
+    const [begins, taken] = [await unbegun("begins"), await unbegun("taken")];
+    await time.elapse(BEGINNING_MAX_MS);
+    const list: typeof journal.list = async (request) => {
+      const page = await journal.list(request);
+      await (
+        await host.begin(begins, ["go"])
+      ).outcome;
+      const writer = { kind: "claim", holder: "elsewhere" as HostId, leaseMs: 10 * BEGINNING_MAX_MS } as const;
+      await journal.append({ session: taken, expectedLastSeq: SEQ_NONE, writer, events: [] });
+      return page;
+    };
+    const dropped = dropping({ get: (uid) => journal.get(uid), list });
+    await time.elapse(BEGINNING_MAX_MS);
+    expect(await dropped).toBe(0);
+    for (const uid of [begins, taken]) {
+      expect((await journal.get(uid))?.projection.deletionState).toBe(DeletionState.DELETION_ACTIVE);
+    }
+    expect((await journal.get(begins))?.projection.lastEnd).toBe("COMPLETED");
   });
 
   it("is not looked for beyond so many sessions", async () => {

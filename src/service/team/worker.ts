@@ -143,7 +143,8 @@ class Drive implements Disposable {
 
   async #waitForRoom(): Promise<WorkerAnswer | undefined> {
     if (!this.#overdue.signal.aborted) return this.#lookAgain();
-    await this.#context.controller.delete(this.#request.worker, undefined);
+    // Somebody else may have begun it.
+    if (!(await this.#context.controller.deleteUnbegun(this.#request.worker))) return this.#lookAgain();
     return failed("CANCELED", "its time was up before the host had room for its turn");
   }
 
