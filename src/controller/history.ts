@@ -146,7 +146,8 @@ export class JournalHistory implements History {
   /** Hands events out for good, and keeps them. */
   #extend(records: readonly StoredRecord[], events: readonly Event[]): void {
     let bytes = 0;
-    for (const [index, record] of records.entries()) {
+    for (let index = 0; index < records.length; index += 1) {
+      const record = records[index]!;
       const { body } = settledEvent(events[index]!);
       if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
       bytes += record.bytes.length;
