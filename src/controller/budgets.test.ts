@@ -202,6 +202,30 @@ describe("a session's budget", () => {
     expect(await world.checks(session!)).toEqual(["same"]);
   });
 
+  it("is that of its records, also where its uid has come back with other ones", async () => {
+    const world = newWorld();
+    const budgets: BudgetConfig = { session: { tokens: 250 } };
+    await using host = world.host({ models: costing(100), budgets });
+    await using dear = world.host({ models: costing(300), hostId: "dear" });
+    const session = await host.createSession();
+    const renewed = async (by: TestHost) => {
+      await by.controller.delete(session, undefined);
+      await world.journal.reclaim(session);
+      await by.createSession({ uid: session });
+    };
+    for (const [by, next] of [
+      [dear, "budget session.tokens: 300 of 250 are used; nothing was done"],
+      [host, "COMPLETED"],
+    ] as const) {
+      expect(await turn(host, session, 1)).toBe("COMPLETED");
+      // As many records, and not the same.
+      await renewed(by);
+      await turn(by, session, 1);
+      expect(await turn(host, session, 1)).toBe(next);
+      await renewed(by);
+    }
+  });
+
   it("reads a bounded end of its journal, however long that is", async () => {
     const world = newWorld();
     const models = costing(1);
@@ -260,6 +284,20 @@ describe("the budgets of a family and of a project", () => {
     await first[Symbol.asyncDispose]();
     await using host = world.host({ models: costing(100), budgets, hostId: "second" });
     expect(await turn(host, parent, 1)).toContain("budget tree.tokens: 200 of 150");
+  });
+
+  it("count a session no more with the spawner that another one under its uid had", async () => {
+    const world = newWorld();
+    const budgets: BudgetConfig = { tree: { tokens: 150 } };
+    await using host = world.host({ models: costing(100), budgets });
+    const parent = await host.createSession();
+    const child = await host.createSession({ annotations: { [SPAWNED_BY_ANNOTATION]: parent } });
+    expect(await turn(host, child, 1)).toBe("COMPLETED");
+    await host.controller.delete(child, undefined);
+    await world.journal.reclaim(child);
+    await host.createSession({ uid: child });
+    expect(await turn(host, child, 1)).toBe("COMPLETED");
+    expect(await turn(host, parent, 1)).toBe("COMPLETED");
   });
 
   it("hold for sessions that run at once, and for each project apart", async () => {

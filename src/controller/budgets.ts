@@ -3,15 +3,17 @@
  *
  * Invariants:
  * - Sums are the journal's: they are read from it once and then kept up, so a restart changes none. Only this host's spending of a family
- *   and a project is known to it while it runs.
+ *   and a project is known to it while it runs: what goes with reclaimed sessions, or comes with imported ones, it counts from its next start on.
+ * - What is remembered of a session holds while its last record is the same: a uid can come back with other records (reclaimed here, then
+ *   imported again), and as another's child.
  * - It is looked before something is spent. What is under way is let end, so the call that crosses a limit is the last one.
  * - A limit that is reached names itself, and how much was used.
  */
 
 import { ERROR_CODES, HoldfastError } from "../base/errors.ts";
-import type { Seq, SessionUid } from "../base/ids.ts";
+import type { SessionUid } from "../base/ids.ts";
 import type { Clock } from "../base/ports.ts";
-import type { JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
+import type { Head, JournalStore, ListCursor, SessionRow } from "../journal/index.ts";
 import type { EventError } from "../spi/index.ts";
 import { addSpending, encodedSpending, nothingSpent, readSpending, type SessionSpending, type Spending } from "./spent.ts";
 
@@ -60,8 +62,8 @@ export interface BudgetsOptions {
 /** The budgets of one host. */
 export class Budgets {
   readonly #options: BudgetsOptions;
-  /** Sums of sessions that nobody runs, good while the head is where it was; the least recently used first. */
-  readonly #sessions = new Map<SessionUid, { readonly sums: Spending; readonly lastSeq: Seq }>();
+  /** Sums of sessions that nobody runs, good while the last record is the one that it was; the least recently used first. */
+  readonly #sessions = new Map<SessionUid, { readonly sums: Spending; readonly head: Head }>();
   /** By what they are of, the least recently used first. */
   readonly #shared = new Map<string, SharedLedger>();
   readonly #families = new Map<string, Promise<Families>>();
@@ -92,9 +94,9 @@ export class Budgets {
       if (config.project !== undefined) {
         sums.set("project", await this.#sharedSums(`project ${project}`, used, () => this.#projectSums(project)));
       }
-      const onClosed = (lastSeq: Seq | undefined): void => {
+      const onClosed = (head: Head | undefined): void => {
         close();
-        this.#remember(uid, own.session, lastSeq);
+        this.#remember(uid, own.session, head);
       };
       const meter = new Meter(sums, { config, clock, onClosed });
       const reached = turn.isNew ? meter.reached({ turns: 1 }) : undefined;
@@ -108,14 +110,16 @@ export class Budgets {
 
   async #ownSums(row: SessionRow, isNew: boolean): Promise<SessionSpending> {
     const known = this.#sessions.get(row.seed.uid);
-    if (isNew && known?.lastSeq === row.projection.lastSeq) return { session: known.sums, turn: nothingSpent() };
+    const { lastSeq, headHash } = row.projection;
+    const isKnown = known?.head.seq === lastSeq && known.head.hash === headHash;
+    if (isNew && isKnown) return { session: known.sums, turn: nothingSpent() };
     const read = await readSpending(this.#options.journal, row);
     return isNew ? { ...read, turn: nothingSpent() } : read;
   }
 
-  #remember(uid: SessionUid, sums: Spending, lastSeq: Seq | undefined): void {
+  #remember(uid: SessionUid, sums: Spending, head: Head | undefined): void {
     this.#sessions.delete(uid);
-    if (lastSeq !== undefined) this.#sessions.set(uid, { sums, lastSeq });
+    if (head !== undefined) this.#sessions.set(uid, { sums, head });
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size > LEDGERS_MAX && oldest !== undefined) this.#sessions.delete(oldest);
   }
@@ -218,7 +222,8 @@ class Families {
 
   #note({ seed, parent }: SessionRow): void {
     const of = parent?.uid ?? (seed.annotations[SPAWNED_BY_ANNOTATION] as SessionUid | undefined);
-    if (of !== undefined) this.#parents.set(seed.uid, of);
+    if (of === undefined) this.#parents.delete(seed.uid);
+    else this.#parents.set(seed.uid, of);
   }
 
   /** The parent of a session that is none of the family's youngest; it may have come after the rows were read. */
@@ -235,7 +240,7 @@ class Families {
 interface MeterOptions {
   readonly config: BudgetConfig;
   readonly clock: Clock;
-  readonly onClosed: (lastSeq: Seq | undefined) => void;
+  readonly onClosed: (head: Head | undefined) => void;
 }
 
 /** What one turn spends, and whether it may spend more. */
@@ -298,12 +303,12 @@ export class Meter {
     return encodedSpending(this.#sums.get("session") ?? nothingSpent());
   }
 
-  /** The turn is over here; `lastSeq` is its last record, undefined where that is not known for certain. */
-  close(lastSeq: Seq | undefined): void {
+  /** The turn is over here; `head` is its last record, undefined where that is not known for certain. */
+  close(head: Head | undefined): void {
     if (this.#isClosed) return;
     this.#countTime();
     this.#isClosed = true;
-    this.#options.onClosed(lastSeq);
+    this.#options.onClosed(head);
   }
 
   #countTime(): void {

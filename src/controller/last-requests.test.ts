@@ -90,6 +90,24 @@ describe("the last requests of sessions", () => {
     expect([retried.baseSeq, retried.keptMessages, seqOf(retried.baseSeq)]).toEqual([0n, 0, 0]);
   });
 
+  it("hold for the next turn where that begins with what the last one ended with, and are forgotten otherwise", () => {
+    const { requests } = setup();
+    const messages = [fixed("a"), fixed("b")];
+    const head = { seq: 9 as Seq, hash: "abc" };
+    const keptBy = (seq: number) => fromBinary(RequestSketchSchema, requests.asked(A, asks(messages)).sketch(seq as Seq)).keptMessages;
+    const next = [head, { ...head, hash: "def" }, { ...head, seq: 10 as Seq }, undefined];
+    for (const [at, began] of next.entries()) {
+      requests.began(A, undefined);
+      expect(keptBy(3)).toBe(0);
+      requests.ended(A, head);
+      requests.began(A, began);
+      expect(keptBy(12)).toBe(at === 0 ? 2 : 0);
+    }
+    requests.ended(A, undefined);
+    requests.began(A, head);
+    expect(keptBy(15)).toBe(0);
+  });
+
   it("are forgotten, the oldest first, where they are too many or too large", () => {
     const messages = Array.from({ length: 10 }, (_, index) => fixed(`${index}`));
     const [one, two] = [messages.slice(0, 5), messages.slice(5)];

@@ -5,6 +5,8 @@
  * - The input hash is the one of `inputHash`, whatever is remembered (`canon/input-prefix.ts`).
  * - A sketch names only a request whose MODEL_CALL comes before its own. One that was remembered for a commit that failed is not on record,
  *   and its seq is taken by another.
+ * - What is remembered by seqs holds from turn to turn while the one begins at the very record with which the other ended here: a uid can come
+ *   back with other records (reclaimed here, then imported again), and another host may have gone on.
  */
 
 import { toBinary } from "@bufbuild/protobuf";
@@ -12,6 +14,7 @@ import type { Seq, SessionUid } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
 import { encodeRequestSketch, InputPrefix } from "../canon/index.ts";
 import { MessageSchema, ToolDefinitionSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import type { Head } from "../journal/index.ts";
 import type { Message, ModelRequest, ToolDefinition } from "../spi/index.ts";
 import { sketched, type MessageOrigins } from "./request-sketch.ts";
 
@@ -38,6 +41,8 @@ interface Remembered {
   readonly last: LastRequest | undefined;
   readonly keys: number;
   readonly bytes: number;
+  /** With what the session's last turn here ended; undefined while one runs, and where that is not known. */
+  readonly head?: Head | undefined;
 }
 
 /** A request that is about to be made. */
@@ -68,6 +73,18 @@ export class LastRequests {
 
   constructor(options: LastRequestsOptions) {
     this.#options = options;
+  }
+
+  /** A turn of the session has begun behind `head`; undefined where that is not known. */
+  began(session: SessionUid, head: Head | undefined): void {
+    const known = this.#sessions.get(session)?.head;
+    if (known === undefined || known.seq !== head?.seq || known.hash !== head.hash) this.#forget(session);
+  }
+
+  /** A turn of the session has ended with `head`; undefined where that is not known. */
+  ended(session: SessionUid, head: Head | undefined): void {
+    const known = this.#sessions.get(session);
+    if (known !== undefined) this.#sessions.set(session, { ...known, head });
   }
 
   /** A request that a session is about to make. Throws INVALID_ARGUMENT as `inputHash` does. */

@@ -97,6 +97,23 @@ describe("what is kept of a model request", () => {
     ]);
   });
 
+  it("is of the records that are there, also where a session's uid has come back with other ones", async () => {
+    const { journal, newHost, rebuiltCalls } = setup(async (start, sink) => {
+      if (messageText(start.inputs[0]!) !== "quiet") await converse(start, sink, { signal: new AbortController().signal });
+    });
+    const host = newHost("a");
+    const session = await host.createSession();
+    const turn = async (input: string) => void (await (await host.begin(session, [input])).outcome);
+    await turn("a");
+    await host.controller.delete(session, undefined);
+    await journal.reclaim(session);
+    await host.createSession({ uid: session });
+    for (const input of ["quiet", "quiet", "quiet", "b"]) await turn(input);
+    const rebuilt = await rebuiltCalls(host, session);
+    expect(rebuilt.map((call) => call?.whole)).toEqual([true, true]);
+    expect(texts(rebuilt[0]?.request)).toEqual(["You are kind.", "quiet", "quiet", "quiet", "b"]);
+  });
+
   it("says so when a harness changed an object after it was given it", async () => {
     const { newHost, rebuiltCalls } = setup(async (start, sink) => {
       const [input] = start.inputs;

@@ -12,7 +12,7 @@ import type { HoldfastError } from "../base/errors.ts";
 import { toHoldfastError } from "../base/errors.ts";
 import type { Fence, Seq, SessionUid } from "../base/ids.ts";
 import type { Clock, Timer } from "../base/ports.ts";
-import type { AppendRequest, ComputeChange, JournalStore, NewEvent, Receipt } from "../journal/index.ts";
+import type { AppendRequest, ComputeChange, Head, JournalStore, NewEvent, Receipt } from "../journal/index.ts";
 import { ComputeState, type ComputeRef } from "../spi/index.ts";
 import type { CommittedEvents } from "./history.ts";
 import { appendedOrThrow } from "./outcome.ts";
@@ -58,6 +58,7 @@ export class TurnJournal {
   #onAnswered: () => void = () => undefined;
   #issuedSeq: Seq;
   #durableSeq: Seq;
+  #head: Head | undefined;
   #fault: HoldfastError | undefined;
   /** What the row is to tell of the session's compute from the next append on. */
   #compute: ComputeChange | undefined;
@@ -82,6 +83,11 @@ export class TurnJournal {
   /** The last seq that is known to be durable. */
   get durableSeq(): Seq {
     return this.#durableSeq;
+  }
+
+  /** The last record of the turn's that is known to be durable; undefined before its first one here. */
+  get head(): Head | undefined {
+    return this.#head;
   }
 
   /** How far the turn has come, records on their way included. */
@@ -177,6 +183,8 @@ export class TurnJournal {
       this.#inFlight -= 1;
       if (this.#inFlight === 0) this.#onAnswered();
     }
+    const last = records.at(-1);
+    if (last !== undefined && last.seq > this.#durableSeq) this.#head = { seq: last.seq, hash: last.contentHash };
     if (lastSeq > this.#durableSeq) this.#durableSeq = lastSeq;
     this.#onCommitted({ records, events: request.events });
     return lastSeq;

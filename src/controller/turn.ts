@@ -130,6 +130,7 @@ export class Turn implements RunningTurn {
 
   async #drive(): Promise<void> {
     this.#watchTimes();
+    this.#context.requests.began(this.session, this.#start.head);
     const sink = this.#newSink();
     this.#sink = sink;
     try {
@@ -375,10 +376,13 @@ export class Turn implements RunningTurn {
     this.#gate.shut(reason);
     try {
       const outcome = await last();
-      this.#start.meter?.close(outcome.kind === "interrupted" ? undefined : outcome.lastSeq);
+      const head = outcome.kind === "interrupted" ? undefined : this.#journal.head;
+      this.#start.meter?.close(head);
+      this.#context.requests.ended(this.session, head);
       this.#settle(outcome);
     } catch (error) {
       this.#start.meter?.close(undefined);
+      this.#context.requests.ended(this.session, undefined);
       const fault = toHoldfastError(error);
       this.#context.log.log("error", "a turn could not write its end", { session: this.session, code: fault.code });
       this.#settle({ kind: "interrupted", error: fault, lastSeq: this.#journal.durableSeq });
