@@ -23,7 +23,7 @@ import { RACE_ATTEMPTS_MAX, rowOf } from "./transitions.ts";
 import { startEvents, type TurnContext } from "./turn-start.ts";
 import { executorOf } from "./turn-tools.ts";
 import { Turn } from "./turn.ts";
-import { isCold, keptFence } from "./waking.ts";
+import { isCold, keptFence } from "./bring-back.ts";
 
 /** What beginning needs of its controller. */
 export interface BeginContext {

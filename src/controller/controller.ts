@@ -54,7 +54,7 @@ import { isAsleep } from "./compute.ts";
 import { IdleSessions } from "./idle.ts";
 import type { TurnContext } from "./turn-start.ts";
 import { executorOf } from "./turn-tools.ts";
-import { isCold, keptFence, wakeOrRelease } from "./waking.ts";
+import { isCold, keptFence, wakeOrRelease } from "./bring-back.ts";
 import type { Turn } from "./turn.ts";
 
 /** Creates the controller of a host. Disposing it interrupts what still runs. */

@@ -17,7 +17,7 @@ import type { HarnessDescriptor } from "../spi/index.ts";
 import { computeToRestore } from "./compute.ts";
 import type { TurnPlan } from "./contract.ts";
 import { refuseForeignMemory } from "./plan.ts";
-import { keptFence } from "./waking.ts";
+import { keptFence } from "./bring-back.ts";
 
 /** How long a turn's start waits for its harness. */
 export const READY_MAX_MS = 5_000;

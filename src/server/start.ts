@@ -7,7 +7,7 @@
  *   can be resumed; open streams end with a reason; the journal closes last.
  */
 
-import { hostIdOf, newUuid, type Log, type Ports } from "../base/index.ts";
+import { hostIdOf, newUuid, toHoldfastError, type Log, type Ports } from "../base/index.ts";
 import {
   canExpire,
   createController,
@@ -44,6 +44,7 @@ import { openHostEnvironments, type HostEnvironments } from "./environments.ts";
 import { HarnessServices } from "./harness-services.ts";
 import { HostHealth } from "./health.ts";
 import { openHostHarnesses, refuseHopelessDefault, refuseUnknownDefault, type HostHarnesses } from "./host-harnesses.ts";
+import { OpenedParts } from "./opened-parts.ts";
 import { openOperatorPort, type OperatorPort } from "./operator.ts";
 import { HostOutputs } from "./outputs.ts";
 import { builtInHarnesses, modelsOf, openJournal } from "./parts.ts";
@@ -123,77 +124,56 @@ function withAgents(config: ServerConfig, options: ServerOptions, { digest }: Po
 }
 
 /** The server over its journal. */
-async function openOver(
-  journal: JournalStore,
-  parts: Pick<Host, "config" | "options" | "ports" | "log" | "feed"> & { readonly models: ModelCatalog },
-): Promise<RunningServer> {
-  const { config, options, ports, log, feed, models } = parts;
+async function openOver(journal: JournalStore, parts: HostParts): Promise<RunningServer> {
+  const opened = new OpenedParts();
+  try {
+    const host = await hostOver(journal, parts, opened);
+    refuseUnknownDefault(host.harnesses, parts.config.defaults.harness);
+    return await open(host);
+  } catch (error) {
+    const { log } = parts;
+    await opened[Symbol.asyncDispose]().catch((fault: unknown) => {
+      log.log("warn", "what was opened for a start that failed could not all be closed", { code: toHoldfastError(fault).code });
+    });
+    throw error;
+  }
+}
+
+type HostParts = Pick<Host, "config" | "options" | "ports" | "log" | "feed" | "models">;
+
+/** All that answers behind the doors. What it opens it gives to `opened`. */
+async function hostOver(journal: JournalStore, parts: HostParts, opened: OpenedParts): Promise<Host> {
+  const { config, options, ports, log, models } = parts;
   const services = new HarnessServices(config, ports, log);
   const captures = new HostCaptures({ config, ports });
   const outputs = new HostOutputs({ config, ports });
   const runtimeOf = createRuntimes({ config, captures, ports, log, grant: services.grant });
-  const hostHarnesses = await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf });
+  const hostHarnesses = opened.add(await openHostHarnesses({ config, program: options.harnesses ?? {}, ports, runtimeOf }));
   const { catalog: harnesses } = hostHarnesses;
   const environmentsMax = options.limits?.environmentsMax;
-  const environments = await openHostEnvironments({ config, harnesses, models, ports, environmentsMax }).catch(async (error: unknown) => {
-    await hostHarnesses[Symbol.asyncDispose]();
-    throw error;
-  });
-  const tools = await openHostTools({ config, program: options.tools, journal, harnesses, ports, log }).catch(async (error: unknown) => {
-    await environments[Symbol.asyncDispose]();
-    await hostHarnesses[Symbol.asyncDispose]();
-    throw error;
-  });
-  const clientDoor = await openClientDoor({ config, options, tools: tools.executor, ports }).catch(async (error: unknown) => {
-    await tools[Symbol.asyncDispose]();
-    await environments[Symbol.asyncDispose]();
-    await hostHarnesses[Symbol.asyncDispose]();
-    throw error;
-  });
-  const controller = createController({
-    journal,
-    harnesses,
-    models,
-    tools: tools.executor,
-    turnTools: clientDoor.turnTools,
-    outputs: outputs.store,
-    policies: config.policies,
-    budgets: config.budgets,
-    ports,
-    log,
-    hostId: hostIdOf(newUuid(ports)),
-    limits: options.limits?.controller,
-    tokens: services.tokens,
-    idle: { pauseAfterMs: config.pauseAfterIdleMs, suspendAfterMs: config.suspendAfterIdleMs },
-  });
-  void tools.spawn?.start(controller);
-  try {
-    refuseUnknownDefault(harnesses, config.defaults.harness);
-    const host = {
-      config,
-      options,
+  const environments = opened.add(await openHostEnvironments({ config, harnesses, models, ports, environmentsMax }));
+  const tools = opened.add(await openHostTools({ config, program: options.tools, journal, harnesses, ports, log }));
+  const clientDoor = opened.add(await openClientDoor({ config, options, tools: tools.executor, ports }));
+  const controller = opened.add(
+    createController({
+      journal,
+      harnesses,
+      models,
+      tools: tools.executor,
+      turnTools: clientDoor.turnTools,
+      outputs: outputs.store,
+      policies: config.policies,
+      budgets: config.budgets,
       ports,
       log,
-      feed,
-      services,
-      harnesses,
-      captures,
-      outputs,
-      hostHarnesses,
-      environments,
-      models,
-      tools,
-      clientDoor,
-    };
-    return await open({ ...host, journal, controller });
-  } catch (error) {
-    await controller[Symbol.asyncDispose]();
-    await clientDoor[Symbol.asyncDispose]();
-    await tools[Symbol.asyncDispose]();
-    await environments[Symbol.asyncDispose]();
-    await hostHarnesses[Symbol.asyncDispose]();
-    throw error;
-  }
+      hostId: hostIdOf(newUuid(ports)),
+      limits: options.limits?.controller,
+      tokens: services.tokens,
+      idle: { pauseAfterMs: config.pauseAfterIdleMs, suspendAfterMs: config.suspendAfterIdleMs },
+    }),
+  );
+  void tools.spawn?.start(controller);
+  return { ...parts, services, harnesses, captures, outputs, hostHarnesses, environments, tools, clientDoor, journal, controller };
 }
 
 interface Host {

@@ -76,7 +76,7 @@ export function createDefinedAgent(name: string, definition: AgentDefinition, op
 function remembered(read: (config: Uint8Array) => Agent): (config: Uint8Array) => Agent {
   let last: { readonly config: Uint8Array; readonly agent: Agent } | undefined;
   return (config) => {
-    if (last === undefined || !isSameBytes(last.config, config)) last = { config: config.slice(), agent: read(config) };
+    if (last === undefined || !isSameBytes(last.config, config)) last = { config: new Uint8Array(config), agent: read(config) };
     return last.agent;
   };
 }
