@@ -192,7 +192,7 @@ export class AttachedSession implements ChannelPort {
       if (this.isClosed) return;
       const turn = this.#transcript.turn;
       this.#outbox.put(this.#transcript.record(item));
-      if (turn !== undefined && this.#transcript.turn !== turn) this.#turnOver(turn.executionId);
+      if (turn !== undefined && this.#transcript.turn !== turn) this.#turnOver(turn.executionId, record.seq < this.#headSeq);
       if (item.event.body.case === "tool") this.#release(item.event.body.value.id);
     } else {
       this.#transcript.pass(record.seq);
@@ -208,11 +208,12 @@ export class AttachedSession implements ChannelPort {
     if (this.#endAfter !== undefined && record.seq >= this.#endAfter) this.end();
   }
 
-  #turnOver(executionId: string): void {
+  /** A turn is over; one that was over before may be told while another one waits for its client. */
+  #turnOver(executionId: string, isPast: boolean): void {
     this.#endedTurn = executionId;
-    this.#early = [];
+    this.#early = this.#early.filter(({ isOpen }) => isOpen);
     this.#asked.clear();
-    this.#host.channels.turnOver(this.session);
+    if (!isPast) this.#host.channels.turnOver(this.session);
   }
 
   /** What was missed has come: the client knows where it is, and what is under way. */
@@ -322,7 +323,7 @@ export class AttachedSession implements ChannelPort {
 
   #concluded(executionId: string, told: ReturnType<Transcript["conclude"]>): void {
     this.#outbox.put(told);
-    this.#turnOver(executionId);
+    this.#turnOver(executionId, false);
     this.#update();
     this.#leaveIfQuiet();
   }

@@ -64,6 +64,38 @@ describe.each(DOOR_STORES)("a stream that goes on with a session over %s", (stor
     }
   });
 
+  it("is asked again for what the open turn waits for, wherever in the turns before it goes on", async () => {
+    const looks = [
+      ["look", "a", {}],
+      ["look", "b", {}],
+    ] as const;
+    await using at = await doorWorld(store, { models: scriptedModel({ text: "hi" }, { calls: looks }, { text: "seen" }) });
+    await using host = at.host();
+    const client = host.client();
+    client.say({ case: "start", value: { tools: [pureTool("look")] } });
+    client.say(say("1", "m1"));
+    await client.next("turnComplete");
+    client.say(say("2", "m2"));
+    for (const id of ["a", "b"]) expect(await client.next("toolRequest")).toMatchObject({ toolCallId: id });
+    client.say(result("a"));
+    client.say({ case: "ping", value: {} });
+    await client.next("pong");
+    const last = client.seq;
+    await client.cut();
+    for (let fromSeq = 0; fromSeq <= last; fromSeq++) {
+      const back = host.client({ session: client.session, fromSeq });
+      expect(await back.next("toolRequest")).toMatchObject({ toolCallId: "b" });
+      // What was answered before counts once, whatever was told of earlier turns.
+      back.say(result("a"));
+      back.say({ case: "ping", value: {} });
+      await back.next("pong");
+      expect(back.all("error")).toEqual([]);
+      if (fromSeq === last) back.say(result("b"));
+      if (fromSeq === last) expect(await back.next("turnComplete")).toMatchObject({ messageId: "m2", stopReason: "end_turn" });
+      else await back.cut();
+    }
+  });
+
   it("is told the open turn from its start where it says nothing, the text in progress among it, and goes on with it live", async () => {
     const gate = Promise.withResolvers<void>();
     const model = new TestModel(async function* (): AsyncGenerator<ModelChunk, void, undefined> {
