@@ -8,6 +8,9 @@ import type { Clock, Timer } from "../base/ports.ts";
 import type { TimeLimit } from "./fault.ts";
 import type { ProviderLimits } from "./limits.ts";
 
+/** Why a request is aborted that nobody needs any more. One for all: the stack of a new one is most of what an abort costs. */
+const OVER = new DOMException("the attempt is over", "AbortError");
+
 /** What an attempt is watched by. */
 export interface AttemptWatchOptions {
   readonly clock: Clock;
@@ -73,7 +76,7 @@ export class AttemptWatch {
     this.hold();
     this.#callTimer.cancel();
     this.#options.signal.removeEventListener("abort", this.#onAbort);
-    this.#controller.abort();
+    this.#controller.abort(OVER);
   }
 
   #limitMs(): number {

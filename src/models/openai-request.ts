@@ -31,6 +31,7 @@ import {
   resultFiles,
   resultText,
   roleOf,
+  type Role,
   shortId,
   textOfFile,
   toolSelection,
@@ -79,6 +80,9 @@ function openAiMessages(
   whom: ReasoningFor | undefined,
 ): ChatCompletionMessageParam[] {
   const role = roleOf(message, index);
+  const [only] = message.parts;
+  // Most of a long conversation is messages of one text each.
+  if (message.parts.length === 1 && only?.part.case === "text") return textMessages(role, only.part.value.text);
   if (role === "assistant") return assistantMessages(message, ids, whom);
   if (role === "system") return systemMessages(message);
   const results = message.parts.flatMap((part) => (part.part.case === "toolResult" ? [part.part.value] : []));
@@ -88,6 +92,10 @@ function openAiMessages(
   ];
   const tools = results.map((result) => ({ role: "tool" as const, tool_call_id: ids.result(result.id), content: resultText(result) }));
   return content.length === 0 ? tools : [...tools, { role: "user", content: plainContent(content) }];
+}
+
+function textMessages(role: Role, text: string): ChatCompletionMessageParam[] {
+  return text === "" ? [] : [{ role: role === "tool" ? "user" : role, content: text }];
 }
 
 function systemMessages(message: Message): ChatCompletionMessageParam[] {
