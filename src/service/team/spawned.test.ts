@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SILENT_LOG, type SessionUid } from "../../base/index.ts";
+import { SEQ_NONE, SILENT_LOG, type SessionUid } from "../../base/index.ts";
 import type { JournalStore, ReadRequest } from "../../journal/index.ts";
 import { messageText } from "../../spi/index.ts";
 import { createMemoryStore } from "../../stores/memory/index.ts";
@@ -55,4 +55,19 @@ it("a uid that comes back with other records is read anew, whether it has more o
     await stored.reclaim(session);
     await host.createSession({ uid: session });
   }
+});
+
+it("a fork's uid that comes back as a session of its own is read from its first record on", async () => {
+  const { stored, host, turn, keysOf } = setup();
+  const parent = await host.createSession();
+  await turn(parent, "a");
+  const [row] = await host.controller.fork({ parent, atSeq: SEQ_NONE, children: ({ seed }) => [{ ...seed, uid: "child" as SessionUid }] });
+  const child = row!.seed.uid;
+  await turn(child, "b");
+  expect(await keysOf(child)).toEqual(["b"]);
+  await host.controller.delete(child, undefined);
+  await stored.reclaim(child);
+  await host.createSession({ uid: child });
+  await turn(child, "c");
+  expect(await keysOf(child)).toEqual(["c"]);
 });

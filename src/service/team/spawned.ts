@@ -7,7 +7,7 @@
  *   imported again).
  */
 
-import type { Seq, SessionUid } from "../../base/ids.ts";
+import { SEQ_NONE, type Seq, type SessionUid } from "../../base/ids.ts";
 import type { Digest } from "../../base/ports.ts";
 import { decodeLogRecord } from "../../canon/index.ts";
 import { EventKind, type Event } from "../../gen/agentsessions/v1/common_pb.ts";
@@ -45,8 +45,13 @@ export class Spawns {
   constructor(journal: JournalStore, row: SessionRow) {
     this.#journal = journal;
     this.#session = row.seed.uid;
-    this.#inheritedSeq = (row.parent?.forkSeq ?? 0) as Seq;
+    this.#inheritedSeq = inheritedSeqOf(row);
     this.#readSeq = this.#inheritedSeq;
+  }
+
+  /** Whether the session of `row` begins its own records where this one does: what comes back under a uid may be no fork, or another one. */
+  isOf(row: SessionRow): boolean {
+    return inheritedSeqOf(row) === this.#inheritedSeq;
   }
 
   /** The calls up to the head, the oldest first. */
@@ -112,6 +117,10 @@ export class Spawns {
   }
 }
 
+function inheritedSeqOf({ parent }: SessionRow): Seq {
+  return parent?.forkSeq ?? SEQ_NONE;
+}
+
 /** The call that spawned `worker`; undefined where none of the session's did. */
 export async function findSpawn(
   journal: JournalStore,
@@ -139,7 +148,8 @@ export class RememberedSpawns {
   /** A session's calls up to the head that its row tells of, the oldest first. */
   async of(row: SessionRow): Promise<readonly Spawn[]> {
     const { uid } = row.seed;
-    const spawns = this.#remembered.get(uid) ?? new Spawns(this.#journal, row);
+    const known = this.#remembered.get(uid);
+    const spawns = known?.isOf(row) === true ? known : new Spawns(this.#journal, row);
     this.#remembered.delete(uid);
     this.#remembered.set(uid, spawns);
     const [oldest] = this.#remembered.keys();
