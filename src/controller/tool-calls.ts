@@ -11,13 +11,11 @@
  *   harness left, are committed and parked with it: over a wire they come one by one, and are one step all the same.
  */
 
-import { create } from "@bufbuild/protobuf";
 import { InvariantError } from "../base/assert.ts";
 import { invalidArgument } from "../base/errors.ts";
 import type { Seq } from "../base/ids.ts";
 import { normaliseToolCall, normaliseToolResult } from "../canon/index.ts";
-import { ApprovalRefSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import type { ReceiptState } from "../journal/index.ts";
+import type { NewEvent, ReceiptState } from "../journal/index.ts";
 import {
   ApprovalParkedError,
   INBOX_TOOL,
@@ -39,7 +37,8 @@ import { RunningCalls } from "./running-calls.ts";
 import type { SinkContext } from "./sink.ts";
 import { sharedResult } from "./shared-content.ts";
 import { eitherSignal } from "./signals.ts";
-import { givenResult, isActing, isServed, resultSeqOf, tellDecision, type Ask, type Begun, type UnansweredCall } from "./tool-group.ts";
+import { givenResult, isActing, isServed, parkRef, resultSeqOf, tellDecision } from "./tool-group.ts";
+import type { Ask, Begun, CameResult, UnansweredCall } from "./tool-group.ts";
 import { refuseUnfit, refuseUnmediated, refuseUnparkable, unfitResult } from "./tool-refusals.ts";
 import { executed, recordableResult, stateAfter, type RecordedResult } from "./tool-run.ts";
 import { receiptFor, resultFor, toolStep, type ToolStep } from "./tool-step.ts";
@@ -49,6 +48,7 @@ import { WhileOpen } from "./while-open.ts";
 const GROUP_CALLS_MAX = 128;
 /** Records that a call may take: its intent, its request, its decision, its result. */
 const CALL_RECORDS_MAX = 4;
+
 /** Serves, or runs and records, the tool calls of one turn. */
 export class ToolCalls {
   readonly #context: SinkContext;
@@ -62,7 +62,7 @@ export class ToolCalls {
   /** The ids of every mediated call that was asked. */
   readonly #ids = new Set<string>();
   /** By idempotency key: the call that acts under it and what comes of it. */
-  readonly #byKey = new Map<string, { readonly call: ToolCall; readonly result: Promise<ToolResult> }>();
+  readonly #byKey = new Map<string, { readonly call: ToolCall; readonly result: Promise<CameResult> }>();
   readonly #unanswered = new Map<string, UnansweredCall>();
   readonly #running: RunningCalls;
   readonly #parks: ApprovalRef[] = [];
@@ -133,12 +133,13 @@ export class ToolCalls {
   }
 
   call(asked: ToolCall, options: ToolCallOptions): Promise<ToolResult> {
-    const ask: Ask = { asked, options, settled: Promise.withResolvers<ToolResult>(), isLate: this.#isLeft };
+    const ask: Ask = { asked, options, settled: Promise.withResolvers<CameResult>(), isLate: this.#isLeft };
+    const given = ask.settled.promise.then((came) => givenResult(came, this.#context));
     // A harness that lets all calls of a group go at the first one's fault has dropped the others.
-    ask.settled.promise.catch(() => undefined);
+    given.catch(() => undefined);
     if (this.#group !== undefined && this.#group.length < GROUP_CALLS_MAX) this.#group.push(ask);
     else this.#openGroup(ask);
-    return ask.settled.promise;
+    return given;
   }
 
   #openGroup(first: Ask): void {
@@ -285,10 +286,16 @@ export class ToolCalls {
   }
 
   #answer(call: ToolCall, { result, state, actor }: Extract<ToolStep, { kind: "answer" }>, page: AppendPage): void {
-    const resultSeq = page.add(toolResultEvent(this.#stamp, result, actor ?? this.#context.principal));
+    this.#close(call, state, page, toolResultEvent(this.#stamp, result, actor ?? this.#context.principal));
+  }
+
+  /** Writes a call's result down, with what the receipt says then; its seq. */
+  #close(call: ToolCall, state: ReceiptState | undefined, page: AppendPage, event: NewEvent): Seq {
+    const resultSeq = page.add(event);
     const unanswered = this.#unanswered.get(call.id);
     this.#unanswered.delete(call.id);
     if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
+    return resultSeq;
   }
 
   /** The group's intents are durable: what happens now happens by itself. */
@@ -333,21 +340,16 @@ export class ToolCalls {
   }
 
   /** Hands out a recorded result at its place. */
-  async #hand(begun: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<ToolResult> {
+  async #hand(begun: Begun, { seq, value }: NonNullable<RecordedToolCall["result"]>): Promise<CameResult> {
     await atPlace(seq, this.#context);
     this.#context.tape.pass();
     this.#context.gate.pass();
     tellDecision(begun);
-    return givenResult(begun, { seq, value }, this.#context);
+    return { value, seq: begun.step.kind === "answer" ? undefined : seq };
   }
 
   #park(call: ToolCall, reject: (error: unknown) => void): void {
-    const { approval } = this.#unanswered.get(call.id)!;
-    const ref = create(ApprovalRefSchema, {
-      executionId: this.#context.executionId,
-      toolCallId: call.id,
-      requestSeq: BigInt(approval!.requestSeq),
-    });
+    const ref = parkRef(this.#context, call, this.#unanswered.get(call.id)!.approval!.requestSeq);
     this.#parks.push(ref);
     this.#parks.sort((left, right) => Number(left.requestSeq - right.requestSeq));
     reject(new ApprovalParkedError(ref));
@@ -365,9 +367,9 @@ export class ToolCalls {
     });
   }
 
-  async #copy(begun: Begun, of: Promise<ToolResult>): Promise<void> {
-    const result = await this.#open.run(of);
-    const own = normaliseToolResult(resultFor(begun.call.id, result));
+  async #copy(begun: Begun, of: Promise<CameResult>): Promise<void> {
+    const { value } = await this.#open.run(of);
+    const own = normaliseToolResult(resultFor(begun.call.id, value));
     await this.#record(begun, { result: own, event: ownResultEvent(this.#stamp, own, this.#context.principal) }, undefined);
   }
 
@@ -380,17 +382,14 @@ export class ToolCalls {
     const { gate, journal, earlyServing } = this.#context;
     gate.pass();
     const page = new AppendPage(journal.issuedSeq);
-    const resultSeq = page.add(event);
-    const unanswered = this.#unanswered.get(call.id);
-    this.#unanswered.delete(call.id);
-    if (state !== undefined && unanswered !== undefined) page.receipts.push({ ...receiptOf(call, unanswered.seq, state), resultSeq });
+    const resultSeq = this.#close(call, state, page, event);
     const place = this.#handing.place();
     try {
       if (earlyServing) await journal.issue(page.events, { receipts: page.receipts });
       else await journal.commit(page.events, { receipts: page.receipts });
       await place.turn;
       const shared = this.#context.shares() ? sharedResult(event) : undefined;
-      ask.settled.resolve(givenResult(begun, { seq: resultSeq, value: shared ?? result }, this.#context));
+      ask.settled.resolve({ value: shared ?? result, seq: resultSeq });
     } finally {
       place.pass();
     }

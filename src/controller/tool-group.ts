@@ -1,8 +1,11 @@
 /** The calls of a group: how they are asked, and what is to become of each. */
 
+import { clone, create } from "@bufbuild/protobuf";
+import { deeplyFrozen } from "../base/frozen.ts";
 import type { Seq } from "../base/ids.ts";
 import { normaliseToolResult } from "../canon/index.ts";
-import type { ApprovalResult, ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
+import { ApprovalRefSchema, ApprovalResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import type { ApprovalRef, ApprovalResult, ToolCall, ToolCallOptions, ToolResult } from "../spi/index.ts";
 import type { DecideStep } from "./policy-step.ts";
 import type { RecordedApproval, RecordedToolCall } from "./recorded-turn.ts";
 import type { SinkContext } from "./sink.ts";
@@ -12,9 +15,16 @@ import type { ToolStep } from "./tool-step.ts";
 export interface Ask {
   readonly asked: ToolCall;
   readonly options: ToolCallOptions;
-  readonly settled: PromiseWithResolvers<ToolResult>;
+  readonly settled: PromiseWithResolvers<CameResult>;
   /** The harness had gone already. */
   readonly isLate: boolean;
+}
+
+/** What came of a call, as it is recorded: other calls under its key get the same, whatever the harness makes of its own. */
+export interface CameResult {
+  readonly value: ToolResult;
+  /** Where it is recorded; undefined for one that was recorded with intents. */
+  readonly seq: Seq | undefined;
 }
 
 /** A call of the group that is being begun. */
@@ -33,7 +43,7 @@ export type BegunStep =
   | DecideStep
   | { readonly kind: "serve"; readonly result: NonNullable<RecordedToolCall["result"]> }
   /** Another call of the turn acts under the same key. */
-  | { readonly kind: "copy"; readonly of: Promise<ToolResult> }
+  | { readonly kind: "copy"; readonly of: Promise<CameResult> }
   /** A replay has come to where the recorded turn was stopped. */
   | { readonly kind: "wait" };
 
@@ -59,18 +69,22 @@ export function isActing({ step }: Begun): boolean {
   return step.kind !== "serve" && step.kind !== "wait";
 }
 
-/** A result as the harness gets it: its own, to change as it likes, unless it changes nothing. Where it came from is known, unless it was recorded with intents. */
+/** A result as the harness gets it: its own, to change as it likes, unless it changes nothing. */
 export function givenResult(
-  { step }: Begun,
-  { seq, value }: NonNullable<RecordedToolCall["result"]>,
+  { value, seq }: CameResult,
   { origins, journal, shares }: Pick<SinkContext, "origins" | "journal" | "shares">,
 ): ToolResult {
   const given = shares() && Object.isFrozen(value) ? value : normaliseToolResult(value);
-  if (step.kind !== "answer") origins.note(given, journal.session, seq);
+  if (seq !== undefined) origins.note(given, journal.session, seq);
   return given;
 }
 
-/** Tells the harness what was decided, before it gets the result. */
+/** What a parked call waits for. The harness gets it too, with the error that unwinds it. */
+export function parkRef({ executionId }: Pick<SinkContext, "executionId">, call: ToolCall, requestSeq: Seq): ApprovalRef {
+  return deeplyFrozen(create(ApprovalRefSchema, { executionId, toolCallId: call.id, requestSeq: BigInt(requestSeq) }));
+}
+
+/** Tells the harness what was decided, before it gets the result: a copy, since what becomes of the call goes by the decision on record. */
 export function tellDecision({ ask, decision }: Begun): void {
-  if (decision !== undefined) ask.options.onDecision?.(decision);
+  if (decision !== undefined) ask.options.onDecision?.(clone(ApprovalResultSchema, decision));
 }
