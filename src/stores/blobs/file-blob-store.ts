@@ -53,18 +53,12 @@ export function openFileBlobStore({ folder, clock }: FileBlobStoreOptions): Blob
   return new FileBlobStore(folder, clock);
 }
 
-/** The same, with nothing made or looked at before the first blob is put. */
-export function fileBlobStoreAt(options: FileBlobStoreOptions): BlobStore {
-  const { folder, clock } = options;
-  const blobs = new FileBlobStore(folder, clock);
-  let ready: BlobStore | undefined;
-  return {
-    put: async (bytes, call) => (ready ??= openFileBlobStore(options)).put(bytes, call),
-    get: (name, call) => blobs.get(name, call),
-    renew: (name, call) => blobs.renew(name, call),
-    list: (call) => blobs.list(call),
-    delete: (name, call) => blobs.delete(name, call),
-  };
+/**
+ * The same for a folder that need not be there: it is made for the first blob, and what a crash left half-written in it is not looked for, which
+ * would take longer the more blobs there are.
+ */
+export function fileBlobStoreAt({ folder, clock }: FileBlobStoreOptions): BlobStore {
+  return new FileBlobStore(folder, clock);
 }
 
 class FileBlobStore implements BlobStore {

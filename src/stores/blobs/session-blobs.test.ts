@@ -107,6 +107,19 @@ describe("blobs of sessions in files", () => {
     expect(readdirSync(outputs())).toEqual([]);
   });
 
+  it("are put without a look at the others: what a crash left half-written goes with the session", async () => {
+    const blobs = openFiles();
+    const { digest } = await blobs.of(ADA).put(bytesOf("hello"));
+    const half = join(outputs(), ADA, digest.slice(7, 9), "half.part");
+    writeFileSync(half, "hel");
+    utimesSync(half, 1, 1);
+    await openFiles().of(ADA).put(bytesOf("hello again"));
+    expect(existsSync(half)).toBe(true);
+    clock.advance(1);
+    await blobs.remove(ADA, { storedBeforeMs: clock.nowMs(), removedMax: 10 });
+    expect(readdirSync(outputs())).toEqual([]);
+  });
+
   it("take no file of somebody else for theirs", async () => {
     const blobs = openFiles();
     await blobs.of(ADA).put(bytesOf("hello"));

@@ -4,7 +4,8 @@
  * Invariants:
  * - Two sessions have two folders, whatever their uids are and whatever the file system takes for one name: a uid of lowercase letters, digits
  *   and `-` names its folder, and any other is told by its digest.
- * - Nothing is made before a session's first blob is put.
+ * - Nothing is made before a session's first blob is put. To put one costs the same however many there are: what a crash left half-written goes
+ *   with the session.
  * - What is removed was old, each blob looked at by itself. A folder goes once it is empty.
  * - What lies there otherwise (files, links to elsewhere, folders of other names) belongs to no session: it is passed over and never followed.
  */
