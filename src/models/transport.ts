@@ -12,6 +12,9 @@ import { malformed, ProviderFaultError } from "./fault.ts";
 /** How much of an error's body is read for its error type. */
 const ERROR_BYTES_MAX = 16 * 1024;
 
+/** How long the end of an answer is waited for whose reader has what it needs. */
+const END_MAX_MS = 20;
+
 /** What a fetch is observed by. */
 export interface FetchObserver {
   /** Called for every piece of an answer's body as it arrives. */
@@ -53,11 +56,29 @@ function metered(body: ReadableStream<Uint8Array<ArrayBuffer>>, observer: FetchO
     observer.onBytes();
     bytes += value.byteLength;
     if (bytes <= observer.answerBytesMax) return controller.enqueue(value);
-    await reader.cancel();
+    await reader.cancel(CUT_OFF);
     throw new ProviderFaultError({ kind: "too-large" });
   };
-  return new ReadableStream({ pull, cancel: (reason) => reader.cancel(reason) }, { highWaterMark: 0 });
+  return new ReadableStream({ pull, cancel: () => endOf(reader) }, { highWaterMark: 0 });
 }
+
+/**
+ * Lets an answer end whose reader has left. Its last word is not its last byte, and a connection whose answer is cut off between the two is closed:
+ * the next request would have to open another one. An answer whose request was aborted ends at once.
+ */
+async function endOf(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const timer = setTimeout(() => void reader.cancel(CUT_OFF).catch(() => undefined), END_MAX_MS);
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // It was aborted, or broke off: nobody waits for it any more.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** One for all: making one takes longer than what it is for. */
+const CUT_OFF = new DOMException("the reader has left", "AbortError");
 
 async function shortened(response: Response): Promise<Response> {
   const chunks: Uint8Array[] = [];
