@@ -49,6 +49,14 @@ class Console {
     onTestFinished(() => void this.child.kill("SIGKILL"));
   }
 
+  /** Resolves when the console has ended. */
+  get ended(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.child.exitCode !== null || this.child.signalCode !== null) resolve();
+      else this.child.once("close", () => resolve());
+    });
+  }
+
   /** Resolves with all that was said once that has `what` so often. */
   says(what: string, times = 1): Promise<string> {
     return new Promise((resolve, reject) => {
@@ -109,11 +117,13 @@ describe("the console of a greenhouse", () => {
     await person.says("the line is down");
     await place.serve();
     await person.says("the line is up again");
-    person.child.stdin.write("y\n");
-    await person.says("▸ read_sensors", 2);
     await person.says(QUESTION, 2);
     person.child.stdin.write("y\n");
+    await person.says("▸ read_sensors", 2);
+    await person.says(QUESTION, 3);
+    person.child.stdin.write("y\n");
     const text = await person.says("end_turn");
+    expect(text.split("the line is down").length - 1).toBe(1);
     expect(text.split("▸ set_windows").length - 1).toBe(1);
     expect(text).toContain("The windows are open by half and it is 24 degrees.");
     expect(await recorded(place, sessionOf(text))).toEqual([...ASKED, ...WHOLE]);
@@ -133,5 +143,8 @@ describe("the console of a greenhouse", () => {
     expect(text).toContain("▸ set_windows");
     expect(await recorded(place, uid)).toEqual(WHOLE);
     expect(await command(["verify", "--server", place.address, uid], { cwd: place.cwd })).toMatchObject({ exitCode: 0 });
+    const late = new Console(place.cwd, ["--server", place.address, "--session", uid]);
+    await late.says("nothing is under way in this session");
+    await late.ended;
   });
 });

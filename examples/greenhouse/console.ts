@@ -24,13 +24,18 @@ if (message === "" && values.session === undefined) {
 
 const keyboard = createInterface({ input: process.stdin, output: process.stdout });
 await using client = createClient({ transport: createNodeTransport({ address: values.server }) });
-await using session = client.agent.session({ session: values.session, start: { environmentId: "greenhouse", tools: TOOLS } });
+const start = { environmentId: "greenhouse", tools: TOOLS };
+// A person who waits decides how long: they leave with Ctrl-C.
+const reconnect = { attemptsMax: Number.MAX_SAFE_INTEGER };
+await using session = client.agent.session({ session: values.session, start, reconnect });
 if (message !== "") session.say({ content: message, aiMode: "ooda_re_act" });
 await follow(session);
 keyboard.close();
 
 /** Shows the turn, runs what it asks for and answers its questions, until it is complete. */
 async function follow(turn: AgentSession): Promise<void> {
+  let isAsked = false;
+  let isDown = false;
   for await (const event of turn) {
     switch (event.kind) {
       case "started":
@@ -47,15 +52,28 @@ async function follow(turn: AgentSession): Promise<void> {
         break;
       }
       case "question": {
+        isAsked = true;
+        console.log("");
         // The answer is awaited beside the stream, which goes on: somebody else may answer first.
-        void keyboard
-          .question("\n? The agent asks to move the windows. May it? [y/n] ")
-          .then((word) => turn.decide(event.callId, word === "y"));
+        void keyboard.question("? The agent asks to move the windows. May it? [y/n] ").then((word) => {
+          isAsked = false;
+          turn.decide(event.callId, word === "y");
+        });
         break;
       }
       case "connection":
-        console.log(event.state === "lost" ? "\n(the line is down; I try again)" : "(the line is up again)");
+        // Each attempt that fails is told; a person is told once.
+        if (event.state === "restored") console.log("(the line is up again)");
+        else if (!isDown) console.log("\n(the line is down; I try again)");
+        isDown = event.state === "lost";
+        // The question still stands, and is out of sight.
+        if (isAsked && !isDown) keyboard.prompt();
         break;
+      case "activity":
+        // How things stand comes first for a session that there was. Where nothing is under way there is nothing to wait for.
+        if (message !== "" || event.activity.state !== "idle") break;
+        console.log('nothing is under way in this session; say something: node console.ts --session UID "Close the windows."');
+        return;
       case "error":
         console.log(`\n${event.error.code}: ${event.error.message}`);
         break;

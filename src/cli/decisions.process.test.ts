@@ -163,8 +163,11 @@ describe("holdfast resolve", () => {
     await finished;
     const uid = turn.sessionUid!;
     let runs = 0;
-    const { ask } = await newServer({ pay: { description: "", run: () => void (runs += 1) } }, pay, folder.path);
-    expect((await ask("resolve", uid)).stdout).toBe('seq 3  p1  pay {"amount":7}\n');
+    const { ask, server } = await newServer({ pay: { description: "", run: () => void (runs += 1) } }, pay, folder.path);
+    expect(await ask("resolve", uid)).toMatchObject({
+      stdout: 'seq 3  p1  pay {"amount":7}\n',
+      stderr: `say what became of one with: holdfast resolve ${uid} CALL --as done --server ${server.url} (or failed, retry)\n`,
+    });
     expect((await ask("resolve", uid, "p1")).stderr).toContain("--as");
     expect((await ask("resolve", uid, "p1", "--as", "done")).stdout).toContain("settled: done");
     expect((await ask("resolve", uid)).stdout).toBe("");

@@ -64,6 +64,20 @@ describe("a record on a line", () => {
     ],
     [record(7, { case: "result", value: { id: "c1" } }), "    7  TOOL_RESULT       c1"],
     [record(8, { case: "result", value: { id: "c1", isError: true, error: "no" } }), "    8  TOOL_RESULT       c1  failed  no"],
+    [
+      record(8, {
+        case: "result",
+        value: { id: "c1", isError: true, error: "no\nway", content: [{ part: { case: "text", value: { text: "no\nway" } } }] },
+      }),
+      "    8  TOOL_RESULT       c1  failed  no\\nway",
+    ],
+    [
+      record(8, {
+        case: "result",
+        value: { id: "c1", isError: true, error: "the tool failed", content: [{ part: { case: "text", value: { text: "no\nbrush" } } }] },
+      }),
+      "    8  TOOL_RESULT       c1  failed  the tool failed  no\\nbrush",
+    ],
     [record(9, { case: "approval", value: { toolCallId: "c1", reason: "writes" } }), "    9  APPROVAL_REQUEST  c1  writes"],
     [record(10, { case: "approvalResult", value: { toolCallId: "c1", approved: true } }), "   10  APPROVAL_RESULT   c1  approved"],
     [record(11, { case: "lifecycle", value: { kind: 5, detail: "USER" } }), "   11  LIFECYCLE         CANCEL  USER"],

@@ -87,10 +87,8 @@ function detailOf(event: Event): string {
       return spaced(plainLine(body.value.model), `sha256 ${body.value.inputHash.slice(0, 8)}…`);
     case "tool":
       return spaced(plainLine(body.value.tool), plainLine(body.value.id), clipped(JSON.stringify(body.value.args ?? {}), CLIP_CHARS));
-    case "result": {
-      const { id, isError, error } = body.value;
-      return isError ? spaced(plainLine(id), "failed", clipped(error, CLIP_CHARS)) : spaced(plainLine(id), resultText(body.value));
-    }
+    case "result":
+      return spaced(plainLine(body.value.id), body.value.isError ? failureText(body.value) : resultText(body.value));
     case "approval":
       return spaced(plainLine(body.value.toolCallId), clipped(body.value.reason, CLIP_CHARS));
     case "approvalResult":
@@ -115,6 +113,13 @@ function resultText({ output, outputUri, content }: ToolResult): string {
   if (outputUri !== "") return plainLine(outputUri);
   const said = content.map(partText).join("");
   return clipped(spaced(said, output === undefined ? "" : JSON.stringify(output)), CLIP_CHARS);
+}
+
+/** Why a tool failed; then what it said, where that is something else: a client's tool says in its own words what became of the call. */
+function failureText({ error, content }: ToolResult): string {
+  const why = clipped(error, CLIP_CHARS);
+  const said = clipped(content.map(partText).join(""), CLIP_CHARS);
+  return spaced("failed", why, said === why ? "" : said);
 }
 
 /** A gRPC status by its name; by its number where that is none of ours. */

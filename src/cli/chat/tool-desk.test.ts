@@ -55,7 +55,8 @@ describe("the desk", () => {
   it("says of a call that was cut by a crash that nobody knows, and says the same when it is asked again", async () => {
     const { root, path, desk, answers } = bench();
     Ledger.open(path).begin("t", "c", "run", undefined);
-    for (let again = 0; again < 2; again++) await desk().look(run("touch ran"));
+    for (let again = 0; again < 2; again++)
+      expect(await desk().look(run("touch ran"))).toMatchObject({ summary: "run touch ran, before the chat was started anew" });
     expect(existsSync(join(root, "ran"))).toBe(false);
     expect(answers.map(([, { result }]) => result?.slice(0, 16))).toEqual(["unknown outcome:", "unknown outcome:"]);
   });
@@ -76,7 +77,8 @@ describe("the desk", () => {
 
   it("answers what cannot be run with why", async () => {
     const { desk, answers } = bench();
-    await desk().look({ callId: "c", turn: "t", tool: "read", args: { path: "../x" }, timeoutMs: 0 });
+    const look = await desk().look({ callId: "c", turn: "t", tool: "read", args: { path: "../x" }, timeoutMs: 0 });
+    expect(look).toMatchObject({ summary: "read ../x" });
     desk().refuse("d", "no");
     expect(answers.map(([callId, { success, result }]) => [callId, success, result])).toEqual([
       ["c", false, expect.stringContaining("leads out of the folder")],

@@ -11,6 +11,7 @@ import type { Clock } from "../../base/index.ts";
 import type { AgentToolResult } from "../../client/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SeenCall } from "./call-board.ts";
+import { summaryOf } from "./past-turns.ts";
 import { localTool, recovered, type PreparedCall, type ToolOutcome, type ToolWorld } from "./tools/index.ts";
 
 /** A call of the server's. */
@@ -68,10 +69,10 @@ export class ToolDesk implements AsyncDisposable {
     const known = this.#ledger().callOf(turn, callId);
     if (known !== undefined) {
       const outcome = known.kind === "ended" ? known.outcome : await recovered(known.tool, known.mark, this.#world.workspace);
-      return this.#answered(requested, `${tool}, before the chat was started anew`, outcome);
+      return this.#answered(requested, `${summaryOf(tool, args)}, before the chat was started anew`, outcome);
     }
     const prepared = (await localTool(tool)?.prepare(args, this.#world)) ?? { refused: `there is no tool ${tool} here` };
-    if ("refused" in prepared) return this.#answered(requested, tool, { success: false, result: prepared.refused });
+    if ("refused" in prepared) return this.#answered(requested, summaryOf(tool, args), { success: false, result: prepared.refused });
     this.#open.set(callId, { requested, prepared });
     return { kind: "prepared", seen: prepared, isAllowed: this.#ledger().isAllowed(turn, callId) };
   }

@@ -44,3 +44,22 @@ describe("rows of columns", () => {
     expect(printed(["one two three  four"], 16)).toEqual(["  one two three", "  four"]);
   });
 });
+
+describe("what went wrong with a call", () => {
+  const outcome = (result: string, success: boolean): readonly string[] =>
+    new Printer().lines(
+      { kind: "outcome", outcome: { success, result }, isWhole: false },
+      { layout: { columns: 16, keep: true }, paint: (_, text) => text },
+    );
+
+  it("is read whole where it is a sentence", () => {
+    expect(outcome("it may have taken effect", false)).toEqual(["  it may have", "  taken effect"]);
+  });
+
+  it("is cut where it is none", () => {
+    expect(outcome("x".repeat(100), false).join("")).toMatch(/^ {2}x.*…$/);
+    expect(outcome("x".repeat(100), false)).toHaveLength(6);
+    expect(outcome("a\nand more than a line", false)).toEqual(["  a", "  and more than…"]);
+    expect(outcome("it may have taken effect", true)).toEqual(["  it may have t…"]);
+  });
+});

@@ -111,6 +111,7 @@ function blockLines({ kind, text }: MarkdownBlock, layout: Layout): readonly Lin
 
 function outcomeLines({ success, result }: ToolOutcome, isWhole: boolean, columns: number): readonly Line[] {
   const all = plain(result.trimEnd()).split("\n");
+  if (!success && all.length === 1 && !isWhole) return sentenceLines(all[0] ?? "", columns);
   const shown = isWhole || all.length <= OUTCOME_LINES + 1 ? all : all.slice(0, OUTCOME_LINES);
   const room = columns - 2;
   const lines = (isWhole ? shown : shown.map((line) => clipped(line, room))).map((line): Line => [
@@ -119,6 +120,12 @@ function outcomeLines({ success, result }: ToolOutcome, isWhole: boolean, column
   ]);
   const left = all.length - shown.length;
   return left === 0 ? lines : [...lines, [span(`  … ${left} more lines (/show)`, "dim")]];
+}
+
+/** What went wrong in one sentence is read whole, unless it is none. */
+function sentenceLines(text: string, columns: number): readonly Line[] {
+  const room = columns - 2;
+  return wrapped([span(clipped(text, room * OUTCOME_LINES), "red")], columns, { first: [span("  ")], rest: [span("  ")] });
 }
 
 /** The first lines of a diff, and whether that is all of it: what is not shown is said, since a person allows it with the rest. */

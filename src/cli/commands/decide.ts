@@ -8,6 +8,7 @@ import { approvalRequest, decidedOtherwise, type ApprovalRequest } from "../appr
 import { withClient } from "../connect.ts";
 import { clientOptions, define, run, type ClientFlags } from "../define.ts";
 import { followResume } from "../follow-resume.ts";
+import { goesOnLines } from "../goes-on.ts";
 import { messageJson } from "../json.ts";
 import { plainLine } from "../plain.ts";
 
@@ -52,7 +53,7 @@ export function decideCommand({ name, approved, summary, description }: Decision
           if (screen.json) screen.value(messageJson(ApproveResponseSchema, answer));
           else screen.line(`session ${uid}  ${words}  seq ${answer.decision?.seq ?? 0n}`);
           if (answer.session?.execState === ExecState.EXEC_AWAITING)
-            screen.hint(`let it go on with: holdfast resume ${uid}${connection.serverFlag}`);
+            for (const line of goesOnLines(answer.session, connection.serverFlag)) screen.hint(line);
           return 0;
         }),
       ),

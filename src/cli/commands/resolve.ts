@@ -34,8 +34,8 @@ export function resolveCommand(): Command {
   return clientOptions(command, "the Session, on one line; without a call one UnsettledCall on each line").action(
     (uid: string, call: string | undefined, flags: ResolveFlags) =>
       run(flags, (context) =>
-        withClient(context, flags, ({ client }) => {
-          if (call === undefined && flags.as === undefined) return list(context, client, uid);
+        withClient(context, flags, ({ client, serverFlag }) => {
+          if (call === undefined && flags.as === undefined) return list(context, client, { uid, serverFlag });
           if (call === undefined) throw invalidArgument("call", "must be given with --as: the id of the call");
           if (flags.as === undefined) throw invalidArgument("--as", "must be given: done, failed or retry");
           return settle(context, client, { uid, call, as: flags.as });
@@ -44,14 +44,20 @@ export function resolveCommand(): Command {
   );
 }
 
-async function list({ screen, signal }: CommandContext, client: Client, uid: string): Promise<ExitCode> {
+async function list(
+  { screen, signal }: CommandContext,
+  client: Client,
+  { uid, serverFlag }: { readonly uid: string; readonly serverFlag: string },
+): Promise<ExitCode> {
   const calls = await client.toolCalls.unsettled(uid, { signal });
   for (const unsettled of calls) {
     const { call, callSeq } = unsettled;
     if (screen.json) screen.value(messageJson(UnsettledCallSchema, unsettled));
     else screen.line(`seq ${callSeq}  ${plainLine(`${call?.id ?? ""}  ${call?.tool ?? ""} ${JSON.stringify(call?.args ?? {})}`)}`);
   }
-  if (calls.length === 0 && !screen.json) screen.hint("the outcome of every call is known");
+  if (screen.json) return 0;
+  if (calls.length === 0) screen.hint("the outcome of every call is known");
+  else screen.hint(`say what became of one with: holdfast resolve ${uid} CALL --as done${serverFlag} (or failed, retry)`);
   return 0;
 }
 
