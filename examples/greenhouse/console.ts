@@ -34,7 +34,8 @@ keyboard.close();
 
 /** Shows the turn, runs what it asks for and answers its questions, until it is complete. */
 async function follow(turn: AgentSession): Promise<void> {
-  let isAsked = false;
+  /** Takes the question back that stands on the screen. */
+  let asked: AbortController | undefined;
   let isDown = false;
   for await (const event of turn) {
     switch (event.kind) {
@@ -45,6 +46,9 @@ async function follow(turn: AgentSession): Promise<void> {
         process.stdout.write(event.delta.content);
         break;
       case "tool-request": {
+        // What was asked is answered, if not here then elsewhere.
+        asked?.abort();
+        asked = undefined;
         const { toolCallId, toolName, parameters } = event.request;
         const result = runTool(toolName, parameters ?? {});
         console.log(`\n▸ ${toolName} ${JSON.stringify(parameters ?? {})} → ${result.result}`);
@@ -52,13 +56,19 @@ async function follow(turn: AgentSession): Promise<void> {
         break;
       }
       case "question": {
-        isAsked = true;
+        // One that somebody else has answered with no stands there still.
+        asked?.abort();
+        const question = new AbortController();
+        asked = question;
         console.log("");
         // The answer is awaited beside the stream, which goes on: somebody else may answer first.
-        void keyboard.question("? The agent asks to move the windows. May it? [y/n] ").then((word) => {
-          isAsked = false;
-          turn.decide(event.callId, word === "y");
-        });
+        keyboard.question("? The agent asks to move the windows. May it? [y/n] ", { signal: question.signal }).then(
+          (word) => {
+            if (asked === question) asked = undefined;
+            turn.decide(event.callId, word === "y");
+          },
+          () => {}, // It was taken back.
+        );
         break;
       }
       case "connection":
@@ -67,7 +77,7 @@ async function follow(turn: AgentSession): Promise<void> {
         else if (!isDown) console.log("\n(the line is down; I try again)");
         isDown = event.state === "lost";
         // The question still stands, and is out of sight.
-        if (isAsked && !isDown) keyboard.prompt();
+        if (asked !== undefined && !isDown) keyboard.prompt();
         break;
       case "activity":
         // How things stand comes first for a session that there was. Where nothing is under way there is nothing to wait for.
