@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionUid } from "../base/index.ts";
-import { ApprovalParkedError, isUnknownOutcome } from "../spi/index.ts";
+import { ApprovalParkedError, isUnknownOutcome, type ToolCall } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { gatedCall, toolCall, ToolWorld, type HarnessRun, type TestHost } from "../testing/index.ts";
 import type { PolicyRule } from "./policy.ts";
@@ -64,5 +64,27 @@ describe("what a harness makes of what it was given", () => {
     const session = await host.createSession();
     expect(await (await host.begin(session, [])).outcome).toMatchObject({ kind: "parked", ref: { requestSeq: 3n } });
     expect(isRefused).toBe(true);
+  });
+});
+
+describe("what a tool makes of a call that it checks", () => {
+  it("is not recorded: the call is what was asked for", async () => {
+    const look = {
+      check: (call: ToolCall): undefined => void Object.assign(call.args!, { filled: "in" }),
+      run: async () => ({ output: {} }),
+    };
+    const world = new ToolWorld(
+      ({ clock, digest }) => createMemoryStore({ clock, digest }),
+      async (_, sink) => void (await sink.toolCall(toolCall("look", "c1", { args: { at: 1 } }))),
+      { look },
+    );
+    await using host = world.host();
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [])
+    ).outcome;
+    const asked = (await host.records(session)).flatMap(({ event }) => (event?.body.case === "tool" ? [event.body.value.args] : []));
+    expect(asked).toEqual([{ at: 1 }]);
+    expect(await world.checks(session)).toEqual(["same"]);
   });
 });

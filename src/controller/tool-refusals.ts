@@ -1,6 +1,7 @@
 /** What a tool call is refused for, before anything of it is recorded. */
 
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
+import { normaliseToolCall } from "../canon/index.ts";
 import { ToolResult_Code } from "../gen/agentsessions/v1/common_pb.ts";
 import { hostFailure, Mediation, type ToolCall, type ToolCallOptions, type ToolResult } from "../spi/index.ts";
 import type { SinkContext } from "./sink.ts";
@@ -35,7 +36,8 @@ export function refuseUnfit(
     throw new HoldfastError("failed_precondition", "tool: this host has no tool executor, so it runs no mediated tools");
   }
   if (executor.find(call.tool) === undefined) throw unservedTool(call.tool);
-  const fault = executor.check(call);
+  // Validators may fill defaults in. What is recorded is what was asked, or a recovery would ask for something else.
+  const fault = executor.check(normaliseToolCall(call));
   if (fault !== undefined && unfit !== "answer") throw invalidArgument("args", fault);
   return fault;
 }
