@@ -304,6 +304,26 @@ describe("a status", () => {
   });
 });
 
+describe("a call that was refused", () => {
+  it("is gone after a while, and its handler is told, where its client reads nothing", async () => {
+    let said = 0;
+    const talking: AgentService["streamSession"] = async function* (requests, { signal }) {
+      void Array.fromAsync(requests).catch(() => undefined);
+      for (; !signal.aborted; said++) {
+        yield textOf(16_384);
+        await nextTurn();
+      }
+    };
+    const { address, server } = await openDoor({ agent: { streamSession: talking }, limits: { requestTimeoutMs: 80 } });
+    const call = begin(dial(address), CONVERSE);
+    call.stream.pause();
+    await expect.poll(() => said).toBeGreaterThan(8);
+    expect(server.openCalls).toBe(1);
+    call.stream.write(flagged(2));
+    await expect.poll(() => server.openCalls).toBe(0);
+  });
+});
+
 function textOf(chars: number): AgentResponse {
   const value = { messageId: "m", content: "x".repeat(chars) };
   return { response: create(SessionResponseSchema, { response: { case: "textDelta", value } }), seq: SEQ_NONE };

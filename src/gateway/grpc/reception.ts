@@ -9,6 +9,7 @@
  * - A message that is too large is refused when its length has come, and in our words.
  * - Behind a status nothing is sent, whoever gave it: grpc-js does for a deadline, and for what cannot be decompressed.
  * - A request that was begun ends: with its last byte, or with a status. One that its client leaves unfinished is none.
+ * - A call that was refused is gone within the time of a request, also where its client reads nothing, and so no status.
  */
 
 import { constants } from "node:http2";
@@ -176,9 +177,18 @@ class Reception {
   #refuse(error: HoldfastError, lastWord?: Uint8Array): void {
     if (this.#isOver) return;
     this.end();
+    this.#cutOffLate();
     if (lastWord === undefined) return this.#close(error);
     this.#call.sendMetadata(new Metadata());
     this.#call.sendMessage(lastWord, () => this.#close(error));
+  }
+
+  /** What was said before, and the status behind it, leave as the client reads; the stream is closed then, and this forgotten. */
+  #cutOffLate(): void {
+    const stream = streamOf(this.#call);
+    this.#timeout = setTimeout(() => stream?.close?.(constants.NGHTTP2_CANCEL), this.#options.limits.requestTimeoutMs);
+    this.#timeout.unref();
+    stream?.once("close", () => clearTimeout(this.#timeout));
   }
 
   /** Ends the call with a status. grpc-js would leave the client's side open, and with it the stream, for as long as the client likes. */
