@@ -8,7 +8,7 @@
 
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
-import { createClient, type AgentSession } from "holdfast/client";
+import { createClient, HoldfastError, type AgentSession } from "holdfast/client";
 import { createNodeTransport } from "holdfast/client/node";
 import { runTool, TOOLS } from "./greenhouse.ts";
 
@@ -29,8 +29,15 @@ const start = { environmentId: "greenhouse", tools: TOOLS };
 const reconnect = { attemptsMax: Number.MAX_SAFE_INTEGER };
 await using session = client.agent.session({ session: values.session, start, reconnect });
 if (message !== "") session.say({ content: message, aiMode: "ooda_re_act" });
-await follow(session);
-keyboard.close();
+try {
+  await follow(session);
+} catch (error) {
+  if (!(error instanceof HoldfastError)) throw error;
+  console.error(`${error.code}: ${error.message}`);
+  process.exitCode = 1;
+} finally {
+  keyboard.close();
+}
 
 /** Shows the turn, runs what it asks for and answers its questions, until it is complete. */
 async function follow(turn: AgentSession): Promise<void> {

@@ -95,9 +95,8 @@ async function decisionOn(journal: JournalStore, session: SessionUid, { requestS
 
 function sameOrThrow(decided: Decided, { approved, reason, actor }: Approval): StoredRecord {
   if (decided.approved === approved && decided.reason === reason && isSameActor(decided.actor, actor)) return decided.record;
-  throw new HoldfastError("failed_precondition", "approved: the request has been decided already, by somebody else or otherwise", {
-    field: "approved",
-  });
+  const what = `it was ${decided.approved ? "approved" : "denied"} at seq ${decided.record.seq}`;
+  throw new HoldfastError("failed_precondition", `approved: the request has been decided already: ${what}`, { field: "approved" });
 }
 
 function isSameActor(left: IdentityRef | undefined, right: IdentityRef | undefined): boolean {
