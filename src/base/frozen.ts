@@ -1,9 +1,13 @@
 /** Values that nobody changes any more. */
 
-/** Freezes a value with all that is in it, but for bytes, which cannot be frozen. Returns the value. */
-export function deeplyFrozen<T>(value: T): T {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-  for (const inner of Object.values(value)) deeplyFrozen(inner);
+/** Freezes a value with all that is in it, but for bytes, which cannot be frozen and go into `bytes`. Returns the value. */
+export function deeplyFrozen<T>(value: T, bytes?: Uint8Array[]): T {
+  if (typeof value !== "object" || value === null) return value;
+  if (ArrayBuffer.isView(value)) {
+    if (value instanceof Uint8Array) bytes?.push(value);
+    return value;
+  }
+  for (const inner of Object.values(value)) deeplyFrozen(inner, bytes);
   return Object.freeze(value);
 }
 

@@ -9,6 +9,7 @@
 
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { invariant } from "../base/assert.ts";
+import { deeplyFrozen } from "../base/frozen.ts";
 import { decodeLogRecord } from "../canon/index.ts";
 import type { Head, JournalStore, NewEvent, StoredRecord } from "../journal/index.ts";
 import type { MessageOrigins } from "./request-sketch.ts";
@@ -139,16 +140,16 @@ export class JournalHistory implements History {
     if (first === undefined || first.seq !== (end?.seq ?? 0) + 1) return;
     this.#extend(
       records,
-      events.map(({ event }) => event),
+      events.map(({ event }) => settledEvent(event)),
     );
   }
 
-  /** Hands events out for good, and keeps them. */
+  /** Keeps events that are handed out for good. */
   #extend(records: readonly StoredRecord[], events: readonly Event[]): void {
     let bytes = 0;
     for (let index = 0; index < records.length; index += 1) {
       const record = records[index]!;
-      const { body } = settledEvent(events[index]!);
+      const { body } = events[index]!;
       if (body.case === "message" || body.case === "result") this.#origins.note(body.value, this.#session, record.seq);
       bytes += record.bytes.length;
     }
@@ -197,9 +198,10 @@ export class JournalHistory implements History {
     const first = records[0];
     invariant(first !== undefined, "a page of a journal holds at least one record");
     const events = records.map(({ bytes }) => {
-      const { event } = decodeLogRecord(bytes);
+      // A decoded event has views of the bytes that it was read from, and those may be what a journal in memory keeps.
+      const { event } = decodeLogRecord(new Uint8Array(bytes));
       invariant(event !== undefined, "a committed record holds an event");
-      return event;
+      return deeplyFrozen(event);
     });
     this.#extend(records, events);
     return { firstSeq: first.seq, events };

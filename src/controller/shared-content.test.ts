@@ -1,10 +1,18 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { create } from "@bufbuild/protobuf";
 import { SILENT_LOG } from "../base/index.ts";
-import { ToolCallSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
-import { Mediation, type Event, type Harness, type Message, type ToolResult } from "../spi/index.ts";
+import { MessageSchema, ToolCallSchema, ToolResultSchema, UsageSchema } from "../gen/agentsessions/v1/common_pb.ts";
+import { Mediation, type Event, type Harness, type Message, type ModelChunk, type ToolResult } from "../spi/index.ts";
 import { createMemoryStore } from "../stores/memory/index.ts";
-import { seededPorts, testHarness, TestHost, TestTools } from "../testing/index.ts";
+import { openSqliteStore } from "../stores/sqlite/index.ts";
+import { TemporaryFolder } from "../testing/temporary-folder.ts";
+import { seededPorts, testHarness, TestHost, TestModel, TestTools } from "../testing/index.ts";
+
+const newFolder = (): string => {
+  const folder = new TemporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  return folder.path;
+};
 
 /** What turns were given, and the history that each began with. */
 interface Given {
@@ -60,5 +68,54 @@ describe("what a harness is given in a turn", () => {
       expect(inHistory).not.toContain(content);
       expect(Object.isFrozen(content)).toBe(false);
     }
+  });
+});
+
+/** What the provider says, with bytes in it. */
+const thinking = (): ModelChunk => {
+  const opaque = { case: "opaqueBytes", value: Uint8Array.of(1, 2, 3) } as const;
+  const message = create(MessageSchema, { role: "assistant", parts: [{ part: { case: "reasoning", value: { opaque } } }] });
+  return { kind: "completed", response: { message, usage: create(UsageSchema) }, facts: {} };
+};
+
+const opaqueIn = (message: Message): Uint8Array | undefined => {
+  const part = message.parts[0]?.part;
+  return part?.case === "reasoning" && part.value.opaque.case === "opaqueBytes" ? part.value.opaque.value : undefined;
+};
+
+describe.each([
+  ["memory", createMemoryStore],
+  ["SQLite", (parts: Parameters<typeof createMemoryStore>[0]) => openSqliteStore({ ...parts, folder: newFolder() })],
+] as const)("bytes that a harness changes which says that it changes nothing, over %s", (_, openJournal) => {
+  it("are in no record: neither what it was given in its turn, nor what it has read of its history", async () => {
+    const ports = seededPorts();
+    const journal = await openJournal({ ...ports, log: SILENT_LOG });
+    const lying = testHarness(async (start, sink) => {
+      for await (const { events } of start.history.read()) {
+        for (const { body } of events) if (body.case === "message") opaqueIn(body.value)?.fill(9);
+      }
+      const { message } = await sink.model({ model: "test", messages: start.inputs });
+      opaqueIn(message)!.fill(9);
+    });
+    const models = new TestModel(async function* () {
+      yield thinking();
+    });
+    const newHost = (hostId: string) =>
+      new TestHost({ journal, ports, models, hostId, harnesses: { test: { ...lying, readsOnly: true } } });
+    await using first = newHost("first");
+    const session = await first.createSession();
+    for (let turn = 0; turn < 2; turn++) await (await first.begin(session, ["go"])).outcome;
+    // Another one reads the journal anew.
+    await using second = newHost("second");
+    await (
+      await second.begin(session, ["go"])
+    ).outcome;
+    const recorded = (await second.records(session)).flatMap(({ event }) => (event?.body.case === "message" ? [event.body.value] : []));
+    const opaque = recorded.map(opaqueIn).filter((bytes) => bytes !== undefined);
+    expect(opaque.map((bytes) => [...bytes])).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
   });
 });
