@@ -10,8 +10,9 @@
 import { HoldfastError } from "../base/errors.ts";
 import type { ExecutionId, Seq } from "../base/ids.ts";
 import { executionIdOf, seqOf } from "../base/ids.ts";
+import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind, type LogRecord } from "../gen/agentsessions/v1/common_pb.ts";
-import { endStateOf, type EndState } from "../journal/index.ts";
+import { endStateOf, type EndState, type StoredRecord } from "../journal/index.ts";
 import {
   baselineAccount,
   type ApprovalResult,
@@ -85,8 +86,12 @@ export interface TurnRecord {
   readonly event: NonNullable<LogRecord["event"]>;
 }
 
-/** A decoded record as a TurnRecord. Throws DATA_LOSS for a record without an event. */
-export function turnRecordOf(record: LogRecord): TurnRecord {
+/**
+ * A stored record as a TurnRecord. Throws DATA_LOSS for one that cannot be read, or has no event. A harness gets what is read here: it shares
+ * nothing with the bytes, which may be what a journal in memory keeps.
+ */
+export function turnRecordOf({ bytes }: Pick<StoredRecord, "bytes">): TurnRecord {
+  const record = decodeLogRecord(new Uint8Array(bytes));
   if (record.event === undefined) {
     throw new HoldfastError("data_loss", `session: its record ${record.seq} has no event; the journal is damaged`);
   }

@@ -10,7 +10,6 @@
 import { HoldfastError } from "../base/errors.ts";
 import { executionIdOf, type ExecutionId, type Seq } from "../base/ids.ts";
 import type { Digest } from "../base/ports.ts";
-import { decodeLogRecord } from "../canon/index.ts";
 import { EventKind } from "../gen/agentsessions/v1/common_pb.ts";
 import type { JournalStore, OpenTurn, SessionRow } from "../journal/index.ts";
 import {
@@ -94,7 +93,7 @@ async function openRecords(journal: JournalStore, row: SessionRow, open: OpenTur
   const records: TurnRecord[] = [];
   const range = { session: row.seed.uid, fromSeq: open.startSeq, toSeq: row.projection.lastSeq };
   for await (const page of journal.read(range)) {
-    for (const record of page) records.push(turnRecordOf(decodeLogRecord(record.bytes)));
+    for (const record of page) records.push(turnRecordOf(record));
   }
   if (records[0]?.event.body.case === "executionStart") return records;
   const lastInput = records.findLastIndex(({ event }) => isInput(event));
@@ -154,7 +153,7 @@ async function refuseRepeatedStart(journal: JournalStore, row: SessionRow, turn:
     for await (const page of journal.read({ session: row.seed.uid, fromSeq: fromSeq as Seq, toSeq: toSeq as Seq })) {
       for (const record of page) {
         if (record.kind !== EventKind.EVENT_EXECUTION_START && record.kind !== EventKind.EVENT_END) continue;
-        const { event } = turnRecordOf(decodeLogRecord(record.bytes));
+        const { event } = turnRecordOf(record);
         const isStart = event.body.case === "executionStart";
         if (isStart && event.executionId === turn.executionId) throw repeatedStartError(turn.startSeq);
         if (!isStart && isMintedAfter(turn.executionId, event.ts)) isOlder = false;

@@ -10,7 +10,6 @@ import { InvariantError } from "../base/assert.ts";
 import { HoldfastError, toHoldfastError } from "../base/errors.ts";
 import { executionIdOf, type ExecutionId, type Seq, type SessionUid } from "../base/ids.ts";
 import type { Ports } from "../base/ports.ts";
-import { decodeLogRecord } from "../canon/index.ts";
 import { endStateOf, type EndState, type JournalStore, type SessionRow } from "../journal/index.ts";
 import {
   failureStatusOf,
@@ -112,7 +111,7 @@ async function* endedTurns(
   let turn: TurnRecord[] = [];
   for await (const page of journal.read({ session, signal })) {
     for (const record of page) {
-      const decoded = turnRecordOf(decodeLogRecord(record.bytes));
+      const decoded = turnRecordOf(record);
       const { case: kind } = decoded.event.body;
       if (kind === "executionStart") {
         turn = [];

@@ -6,7 +6,8 @@ import { Mediation, type Event, type Harness, type Message, type ModelChunk, typ
 import { createMemoryStore } from "../stores/memory/index.ts";
 import { openSqliteStore } from "../stores/sqlite/index.ts";
 import { TemporaryFolder } from "../testing/temporary-folder.ts";
-import { seededPorts, testHarness, TestHost, TestModel, TestTools } from "../testing/index.ts";
+import { replaySession } from "./replay.ts";
+import { harnessCatalog, seededPorts, testHarness, TestHost, TestModel, TestTools } from "../testing/index.ts";
 
 const newFolder = (): string => {
   const folder = new TemporaryFolder();
@@ -71,12 +72,12 @@ describe("what a harness is given in a turn", () => {
   });
 });
 
-/** What the provider says, with bytes in it. */
-const thinking = (): ModelChunk => {
+/** A message with bytes in it. */
+const thought = (): Message => {
   const opaque = { case: "opaqueBytes", value: Uint8Array.of(1, 2, 3) } as const;
-  const message = create(MessageSchema, { role: "assistant", parts: [{ part: { case: "reasoning", value: { opaque } } }] });
-  return { kind: "completed", response: { message, usage: create(UsageSchema) }, facts: {} };
+  return create(MessageSchema, { role: "assistant", parts: [{ part: { case: "reasoning", value: { opaque } } }] });
 };
+const thinking = (): ModelChunk => ({ kind: "completed", response: { message: thought(), usage: create(UsageSchema) }, facts: {} });
 
 const opaqueIn = (message: Message): Uint8Array | undefined => {
   const part = message.parts[0]?.part;
@@ -117,5 +118,32 @@ describe.each([
       [1, 2, 3],
       [1, 2, 3],
     ]);
+  });
+
+  it("are in no record, when its turn is taken up again and when it is replayed", async () => {
+    const ports = seededPorts();
+    const journal = await openJournal({ ...ports, log: SILENT_LOG });
+    let isCrashed = false;
+    const harness: Harness = {
+      readsOnly: true,
+      ...testHarness(async (start, sink) => {
+        opaqueIn(start.inputs[0]!)!.fill(9);
+        await sink.output("heard");
+        if (!isCrashed) throw new Error("it crashes once, after it was heard");
+      }),
+    };
+    await using host = new TestHost({ journal, ports, harnesses: { test: harness } });
+    const session = await host.createSession();
+    await (
+      await host.begin(session, [], { inputs: [thought()] })
+    ).outcome;
+    isCrashed = true;
+    const { turn } = await host.controller.resume(session, undefined);
+    expect(await turn?.outcome).toMatchObject({ state: "COMPLETED" });
+    const row = await journal.get(session);
+    const checks = await Array.fromAsync(replaySession({ journal, ports, harnesses: harnessCatalog({ test: harness }) }, { row: row! }));
+    expect(checks.map(({ outcome }) => outcome.kind)).toEqual(["same"]);
+    const [input] = (await host.records(session)).flatMap(({ event }) => (event?.body.case === "message" ? [event.body.value] : []));
+    expect([...opaqueIn(input!)!]).toEqual([1, 2, 3]);
   });
 });
