@@ -1,10 +1,11 @@
 import { defineConfig } from "vitest/config";
 
 /**
- * Three projects. Unit and integration tests share their workers (a worker that is kept costs a ninth of a new one), so a
- * test leaves no global state behind. Tests that start whole processes end in `.process.test.ts` or live in `e2e/`: two files at a
- * time, each in a worker of its own, so that one works while another waits. Of a run of several projects one comes after the other. The package test packs and
- * installs the tarball, and is a step of its own in `npm test`.
+ * Three projects; of a run of several, one comes after the other.
+ *
+ * Unit and integration tests share their workers (a worker that is kept costs a ninth of a new one), so a test leaves no global state
+ * behind. Tests that start whole processes end in `.process.test.ts` or live in `e2e/`: two files at a time, each in a worker of its own,
+ * so that one works while another waits. The package test packs and installs the tarball, and is a step of its own in `npm test`.
  */
 const PROCESSES = ["src/**/*.process.test.ts", "e2e/**/*.test.ts"];
 const PACKAGE = ["e2e/package.test.ts"];
