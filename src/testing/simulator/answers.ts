@@ -41,7 +41,7 @@ export interface CallFacts {
   readonly deleted: boolean;
   /** The open turn may not go on: its start marker does not add up, or another version of its harness recorded it. */
   readonly stuck: boolean;
-  /** An approval call of the session's own has, or had, no receipt. */
+  /** An approval call of the session's own had no receipt at some moment from the call's beginning to its answer. */
   readonly waits: boolean;
   /** The host runs as many turns as it may. */
   readonly full: boolean;

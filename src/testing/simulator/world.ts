@@ -226,7 +226,6 @@ export class World {
       appends: ledger.appends.length,
       calls: this.#callsOn(session).begun,
       inherited: session !== undefined && this.hasInheritedCall(session),
-      waits: session !== undefined && this.waits(session),
     };
     this.note(`#${number} ${kind} ${this.nameOf(session)} @${host.name} ${JSON.stringify(given)}`);
     this.#callsOn(session).begun += 1;
@@ -253,7 +252,7 @@ export class World {
         stuck:
           session !== undefined &&
           (this.isStuck(session, host.version, before.sinceSeq) || before.inherited || this.hasInheritedCall(session)),
-        waits: session !== undefined && (before.waits || this.waits(session)),
+        waits: session !== undefined && this.waits(session, before.sinceSeq),
         full: this.#limits.turnsRunningMax === TURNS_FEW,
       });
       const code = error instanceof Error && "code" in error ? String(error.code) : "?";
@@ -323,11 +322,12 @@ export class World {
     return toolCallsOf(evidence).some(({ callSeq, result }) => callSeq >= open.startSeq && callSeq <= forkSeq && result === undefined);
   }
 
-  /** Whether an approval call of the session's own has no receipt, as far as is known. */
-  waits(session: SessionUid): boolean {
+  /** Whether an approval call of the session's own has no receipt, or had none at some moment since `sinceSeq`, as far as is known. */
+  waits(session: SessionUid, sinceSeq: number = this.of(session).lastSeq): boolean {
     const forkSeq = this.ledger.forks.find(({ children }) => children.includes(session))?.atSeq ?? 0;
-    const evidence = this.of(session);
-    return (evidence.projections[evidence.lastSeq]?.openTurn?.approvals ?? []).some(({ requestSeq }) => requestSeq > forkSeq);
+    const { projections, lastSeq } = this.of(session);
+    const seen = projections.slice(sinceSeq, lastSeq + 1);
+    return seen.some((projection) => projection?.openTurn?.approvals.some(({ requestSeq }) => requestSeq > forkSeq) === true);
   }
 
   /** Judges everything that is new since the last time. */
