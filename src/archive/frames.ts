@@ -6,6 +6,7 @@
  */
 
 import { create, fromBinary, toBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { isSameBytes } from "../base/bytes.ts";
 import { invalidArgument } from "../base/errors.ts";
 import { seqOf, type SessionUid } from "../base/ids.ts";
 import { ExportFrameSchema, type ExportFrame } from "../gen/holdfast/v1/export_pb.ts";
@@ -69,7 +70,7 @@ export function itemOfFrame(frame: Uint8Array, sessions: SessionIndex, where: st
   return readingAt(where, () => {
     if (frame[0] === RECORD_TAG) return readRecordFrame(frame, sessions);
     const message = fromBinary(ExportFrameSchema, frame);
-    if (!sameBytes(toBinary(ExportFrameSchema, message), frame)) {
+    if (!isSameBytes(toBinary(ExportFrameSchema, message), frame)) {
       throw malformed(where, "is not encoded as a frame is: it has a field that no frame has, or one twice");
     }
     const item = itemOf(message, sessions);
@@ -148,8 +149,4 @@ function natural(frame: Uint8Array, at: number): { readonly value: number; reado
 
 function notARecord(): Error {
   return invalidArgument("record", "must be a record's place and its bytes, and nothing else");
-}
-
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }

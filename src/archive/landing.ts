@@ -7,6 +7,7 @@
  *   it lacks in one step, after all of its own records and its head were verified.
  */
 
+import { isSameBytes } from "../base/bytes.ts";
 import { HoldfastError } from "../base/errors.ts";
 import type { Seq, SessionUid } from "../base/ids.ts";
 import { DeletionState } from "../gen/agentsessions/v1/session_pb.ts";
@@ -131,7 +132,7 @@ export class Landing {
       this.#pageAt = 0;
     }
     const here = this.#page[this.#pageAt++];
-    if (here === undefined || !sameBytes(here.bytes, bytes)) throw alreadyExists(this.#facts);
+    if (here === undefined || !isSameBytes(here.bytes, bytes)) throw alreadyExists(this.#facts);
     return true;
   }
 
@@ -199,8 +200,4 @@ function alreadyExists({ seed }: SessionFacts): HoldfastError {
 
 function deletedHere({ seed }: SessionFacts): HoldfastError {
   return new HoldfastError("failed_precondition", `session ${seed.uid}: it was deleted here; it can be imported once it is reclaimed`);
-}
-
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }

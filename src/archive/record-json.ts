@@ -7,6 +7,7 @@
 
 import { fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";
 import { base64Encode } from "@bufbuild/protobuf/wire";
+import { isSameBytes } from "../base/bytes.ts";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import { fenceOf, seqOf } from "../base/ids.ts";
 import { canonicalEvent, canonicalJson, encodeLogRecord, readLogRecord } from "../canon/index.ts";
@@ -25,7 +26,7 @@ export function recordTextOf(bytes: Uint8Array): RecordText {
   const json = jsonOf(bytes);
   if (json === undefined) throw new HoldfastError("data_loss", "record: it cannot be read, so it cannot be exported as JSON");
   const record = JSON.stringify(json);
-  const isExact = sameBytes(bytesOfOwnJson(record), bytes);
+  const isExact = isSameBytes(bytesOfOwnJson(record), bytes);
   return { record, bytes: isExact ? undefined : base64Encode(bytes) };
 }
 
@@ -97,8 +98,4 @@ function jsonOf(bytes: Uint8Array): JsonValue | undefined {
     // A committed record has a canonical form, so it has this one; other bytes need not.
     return undefined;
   }
-}
-
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }

@@ -7,6 +7,7 @@
  *   changed: they are frozen with all that is in them, but for bytes, which cannot be frozen and are compared.
  */
 
+import { isSameBytes } from "../base/bytes.ts";
 import { isDeeplyFrozen } from "../base/frozen.ts";
 import type { Digest, RunningHash } from "../base/ports.ts";
 import type { Message } from "../gen/agentsessions/v1/common_pb.ts";
@@ -55,7 +56,7 @@ export class InputPrefix {
       if (!isSameMessage(known[index]!, message)) return false;
       if (isDeeplyFrozen(message)) known[index] = message;
     }
-    return this.#bytes.every(({ bytes, copy }) => isSame(bytes, copy));
+    return this.#bytes.every(({ bytes, copy }) => isSameBytes(bytes, copy));
   }
 
   /** Takes in the messages behind it that cannot change, up to the first one that can; no further than to `sizeMax`. */
@@ -105,10 +106,4 @@ function isSameMessage(known: Message, other: Message): boolean {
     const otherPart = other.parts[index]?.part;
     return otherPart !== undefined && part.case === otherPart.case && part.value === otherPart.value;
   });
-}
-
-function isSame(left: Uint8Array, right: Uint8Array): boolean {
-  if (left.length !== right.length) return false;
-  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
-  return true;
 }

@@ -63,7 +63,7 @@ describe("an event that is not recorded", () => {
     ["NaN", inOutput({ a: { n: NaN } }), "result.output.a.n"],
     ["an infinity", inOutput({ list: [1, [Infinity]] }), "result.output.list[1][0]"],
     ["undefined", inOutput({ gone: undefined }), "result.output.gone"],
-    ["a hole in a list", inOutput({ list: [, 1] }), "result.output.list[0]"], // oxlint-disable-line no-sparse-arrays
+    ["a hole in a list", inOutput({ list: [, 1] }), "result.output.list[0]"], // oxlint-disable-line no-sparse-arrays -- the hole is what is refused.
     ["a bigint", inOutput({ n: 1n }), "result.output.n"],
     ["a function", inOutput({ f: () => 1 }), "result.output.f"],
     ["a Date", inOutput({ at: new Date(0) }), "result.output.at"],

@@ -1,6 +1,7 @@
 /** What may be registered: names, addresses and specs, found valid by the field; and whether this host can serve one. Pure. */
 
 import { create } from "@bufbuild/protobuf";
+import { utf8Length } from "../base/bytes.ts";
 import { invalidArgument } from "../base/errors.ts";
 import { CapabilitiesSchema, HarnessDescriptorSchema, Resumability, type Capabilities } from "../gen/agentsessions/v1/harness_pb.ts";
 import {
@@ -47,7 +48,7 @@ export function harnessAddress(address: string, field: string): string {
 function socketAddress(address: string, field: string): string {
   const path = address.slice("unix://".length);
   if (!address.startsWith("unix:///") || path.length < 2 || !isPlain(path)) throw invalidArgument(field, ADDRESS_FORMS);
-  if (new TextEncoder().encode(path).length > SOCKET_PATH_BYTES_MAX) {
+  if (utf8Length(path) > SOCKET_PATH_BYTES_MAX) {
     throw invalidArgument(field, `the path of a socket must have at most ${SOCKET_PATH_BYTES_MAX} bytes`);
   }
   return address;

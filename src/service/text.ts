@@ -1,5 +1,6 @@
 /** The rules for texts in requests. Each error names the field and what would be right, and repeats nothing of the text. */
 
+import { utf8Length } from "../base/bytes.ts";
 import { HoldfastError, invalidArgument } from "../base/errors.ts";
 import type { ServiceLimits } from "./limits.ts";
 
@@ -68,11 +69,4 @@ export function refuseMany(count: number, max: number, field: string, things: st
 /** A RESOURCE_EXHAUSTED that names the field and the limit. */
 export function overLimit(field: string, message: string): HoldfastError {
   return new HoldfastError("resource_exhausted", `${field}: ${message}`, { field });
-}
-
-const UTF8 = new TextEncoder();
-
-/** The bytes of a text in UTF-8. */
-export function utf8Length(text: string): number {
-  return UTF8.encode(text).length;
 }

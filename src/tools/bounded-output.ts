@@ -7,10 +7,10 @@
  * - An output that cannot be kept whole takes nothing away from a tool that has run: the result then says so.
  */
 
+import { textStart } from "../base/bytes.ts";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { PartSchema, type Part } from "../gen/agentsessions/v1/common_pb.ts";
 import type { BlobRef, BlobStore } from "../spi/index.ts";
-import { textStart } from "./json.ts";
 
 export const DEFAULT_OUTPUT_BYTES_MAX = 64 * 1024;
 /** With the files that a result may hold inline it still fits into a record. */

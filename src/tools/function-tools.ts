@@ -10,6 +10,7 @@
  */
 
 import { create, type JsonObject } from "@bufbuild/protobuf";
+import { textStart } from "../base/bytes.ts";
 import { deeplyFrozen, HoldfastError, invalidArgument, type SessionUid } from "../base/index.ts";
 import { ToolDefinitionSchema, ToolResultSchema } from "../gen/agentsessions/v1/common_pb.ts";
 import type { HostTool, ToolCall, ToolDefinition, ToolExecutor, ToolResult, ToolRun } from "../spi/index.ts";
@@ -21,7 +22,7 @@ import {
   type OutputTerms,
   type ToolOutput,
 } from "./bounded-output.ts";
-import { isJsonObject, textStart } from "./json.ts";
+import { isJsonObject } from "./json.ts";
 import { compileSchema, type SchemaCheck } from "./schema-check.ts";
 
 /** What a function is told beside its arguments. */

@@ -52,10 +52,3 @@ function recordableEntries(value: object, depthMax: number): JsonObject | undefi
   }
   return Object.fromEntries(entries);
 }
-
-/** The start of a text, in at most `bytesMax` bytes of UTF-8; no character is split. */
-export function textStart(text: string, bytesMax: number): string {
-  const bytes = new Uint8Array(bytesMax);
-  const { read } = new TextEncoder().encodeInto(text, bytes);
-  return text.slice(0, read);
-}

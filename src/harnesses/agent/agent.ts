@@ -14,6 +14,7 @@
  */
 
 import { create } from "@bufbuild/protobuf";
+import { isSameBytes } from "../../base/bytes.ts";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { Digest } from "../../base/ports.ts";
 import { ToolChoiceSchema } from "../../gen/agentsessions/v1/common_pb.ts";
@@ -79,10 +80,6 @@ function remembered(read: (config: Uint8Array) => Agent): (config: Uint8Array) =
     if (last === undefined || !isSameBytes(last.config, config)) last = { config: new Uint8Array(config), agent: read(config) };
     return last.agent;
   };
-}
-
-function isSameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }
 
 function harnessOf(id: string, version: string, agentFor: (config: Uint8Array) => Agent): Harness {

@@ -3,6 +3,7 @@
  * the same size on every host and in every replay.
  */
 
+import { utf8Length } from "../../base/bytes.ts";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Message, Part, ToolDefinition, ToolResult } from "../../spi/index.ts";
 import type { ConversationEntry } from "../conversation.ts";
@@ -101,27 +102,4 @@ function tokensOfBytes(bytes: Uint8Array): number {
 
 function isText(mime: string): boolean {
   return mime === "" || mime.startsWith("text/") || mime.includes("json");
-}
-
-const encoder = new TextEncoder();
-/** Bytes that nobody reads. */
-const scratch = new Uint8Array(4_096);
-/** A shorter text is looked at character by character sooner than encoded. */
-const SHORT_CHARS_MAX = 24;
-
-/** The bytes of a text in UTF-8. */
-function utf8Length(text: string): number {
-  if (text.length <= SHORT_CHARS_MAX && isAscii(text)) return text.length;
-  let bytes = 0;
-  for (let rest = text; rest !== "";) {
-    const { read, written } = encoder.encodeInto(rest, scratch);
-    bytes += written;
-    rest = read === rest.length ? "" : rest.slice(read);
-  }
-  return bytes;
-}
-
-function isAscii(text: string): boolean {
-  for (let index = 0; index < text.length; index += 1) if (text.charCodeAt(index) > 0x7f) return false;
-  return true;
 }

@@ -1,11 +1,11 @@
 /** A client's answer to a ToolRequest as the result that is recorded, and that the model is given. Pure. */
 
 import { create, type JsonObject } from "@bufbuild/protobuf";
+import { textStart } from "../../base/bytes.ts";
 import { invalidArgument } from "../../base/errors.ts";
 import { PartSchema, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { ToolResult as ClientAnswer } from "../../gen/roz/v1/agent_pb.ts";
 import type { ToolResult } from "../../spi/index.ts";
-import { utf8Length } from "../text.ts";
 
 /** Throws INVALID_ARGUMENT for an answer that no record can hold. */
 export function checkAnswer({ toolCallId, result, durationMs }: ClientAnswer): void {
@@ -51,11 +51,4 @@ export function isAnswered({ output }: ToolResult): boolean {
 
 function textParts(text: string) {
   return text === "" ? [] : [create(PartSchema, { part: { case: "text", value: { text } } })];
-}
-
-/** The start of a text, in at most `bytesMax` bytes of UTF-8; no character is split. */
-function textStart(text: string, bytesMax: number): string {
-  if (text.length * 3 <= bytesMax || utf8Length(text) <= bytesMax) return text;
-  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytesMax));
-  return text.slice(0, read);
 }

@@ -5,6 +5,7 @@
  */
 
 import { clone, create } from "@bufbuild/protobuf";
+import { utf8Length } from "../../base/bytes.ts";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import type { SessionUid } from "../../base/ids.ts";
 import type { ExecInvocation } from "../../controller/index.ts";
@@ -28,7 +29,7 @@ import {
 } from "../environment/index.ts";
 import { SERVICE_LIMITS } from "../limits.ts";
 import { bareDraft } from "../session-request.ts";
-import { overLimit, plainText, refuseMany, utf8Length } from "../text.ts";
+import { overLimit, plainText, refuseMany } from "../text.ts";
 import { SessionNotes } from "./client-notes.ts";
 import { historyMessages, turnsOf } from "./history.ts";
 import { hostToolNames, type AgentHost, type SessionPlace } from "./host.ts";

@@ -1,13 +1,14 @@
 /** The tools that a client runs, as it registers them: checked, named once each, and bounded. Pure but for the compiler that it is given. */
 
 import { create } from "@bufbuild/protobuf";
+import { utf8Length } from "../../base/bytes.ts";
 import { invalidArgument } from "../../base/errors.ts";
 import { ToolDefinitionSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { ToolCategoryHint, ToolSchemaSchema, type ToolSchema } from "../../gen/roz/v1/agent_pb.ts";
 import type { ToolCategory, ToolDefinition } from "../../spi/index.ts";
 import { checkContent } from "../content.ts";
 import { SERVICE_LIMITS } from "../limits.ts";
-import { overLimit, utf8Length } from "../text.ts";
+import { overLimit } from "../text.ts";
 import type { AgentLimits } from "./limits.ts";
 import type { SchemaChecks } from "./schema-checks.ts";
 

@@ -1,6 +1,7 @@
 /** A user's message as the inputs of a turn. Pure. */
 
 import { create } from "@bufbuild/protobuf";
+import { utf8Length } from "../../base/bytes.ts";
 import { invalidArgument } from "../../base/errors.ts";
 import { FilePartSchema, MessageSchema, PartSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { UserMessageSchema, type ContentBlock, type UserMessage } from "../../gen/roz/v1/agent_pb.ts";
@@ -8,7 +9,7 @@ import { textMessage, type Message, type Part } from "../../spi/index.ts";
 import { checkContent } from "../content.ts";
 import type { TurnMode } from "../environment/index.ts";
 import { SERVICE_LIMITS } from "../limits.ts";
-import { overLimit, plainText, refuseMany, utf8Length } from "../text.ts";
+import { overLimit, plainText, refuseMany } from "../text.ts";
 import type { AgentLimits } from "./limits.ts";
 
 /** Throws INVALID_ARGUMENT or RESOURCE_EXHAUSTED that names the field, for what is no message; its tools are looked at elsewhere. */

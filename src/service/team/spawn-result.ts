@@ -1,6 +1,7 @@
 /** From how a worker's turn went to the result of the call that spawned it. */
 
 import { create } from "@bufbuild/protobuf";
+import { textStart, utf8Length } from "../../base/bytes.ts";
 import type { SessionUid } from "../../base/ids.ts";
 import { PartSchema, ToolResult_Code, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { EndState } from "../../journal/index.ts";
@@ -41,10 +42,12 @@ export function namesWorker({ output }: ToolResult): boolean {
 }
 
 function textParts(text: string, bytesMax: number) {
-  const bytes = new TextEncoder().encode(text).length;
+  const bytes = utf8Length(text);
   if (bytes <= bytesMax) return [textPart(text)];
-  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytesMax));
-  return [textPart(text.slice(0, read)), textPart(`[the answer takes ${bytes} bytes and was cut; the worker's session has the whole]`)];
+  return [
+    textPart(textStart(text, bytesMax)),
+    textPart(`[the answer takes ${bytes} bytes and was cut; the worker's session has the whole]`),
+  ];
 }
 
 function textPart(text: string) {

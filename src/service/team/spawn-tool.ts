@@ -8,6 +8,7 @@
  * - Whoever asks is refused by a result, never by an error: a model can mend that.
  */
 
+import { utf8Length } from "../../base/bytes.ts";
 import { HoldfastError } from "../../base/errors.ts";
 import type { SessionUid } from "../../base/ids.ts";
 import type { Log, Ports } from "../../base/ports.ts";
@@ -138,7 +139,7 @@ class HostSpawnTool implements SpawnTool {
 
   async #refusal(parent: SessionRow, call: ToolCall, { agent, prompt }: SpawnArguments): Promise<string | undefined> {
     const { depthMax, childrenMax, promptBytesMax } = this.#limits;
-    const bytes = new TextEncoder().encode(prompt).length;
+    const bytes = utf8Length(prompt);
     if (bytes > promptBytesMax) return `the prompt takes ${bytes} bytes; at most ${promptBytesMax} are allowed`;
     if (depthOf(parent.seed) >= depthMax)
       return `this session is ${depthOf(parent.seed)} spawns deep already, and no deeper one is allowed`;

@@ -7,6 +7,7 @@
  */
 
 import { create, toBinary } from "@bufbuild/protobuf";
+import { utf8Length } from "../../base/bytes.ts";
 import { HoldfastError, invalidArgument } from "../../base/errors.ts";
 import { sessionUidOf } from "../../base/ids.ts";
 import type { Controller, ExecInvocation } from "../../controller/index.ts";
@@ -129,7 +130,7 @@ function environmentOf({ environments }: Host, id: string): Environment {
 
 function promptIn({ prompt }: CreateTaskRequest): string {
   if (prompt.trim() === "") throw invalidArgument("prompt", "must say what is to be done");
-  const bytes = new TextEncoder().encode(prompt).length;
+  const bytes = utf8Length(prompt);
   if (bytes > PROMPT_BYTES_MAX) throw overLimit("prompt", `takes ${bytes} bytes; at most ${PROMPT_BYTES_MAX} are allowed`);
   return prompt;
 }

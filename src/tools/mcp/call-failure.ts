@@ -7,10 +7,10 @@
 
 import { create } from "@bufbuild/protobuf";
 import { OAuthClientFlowError, ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import { textStart } from "../../base/bytes.ts";
 import { HoldfastError } from "../../base/index.ts";
 import { PartSchema, ToolResultSchema } from "../../gen/agentsessions/v1/common_pb.ts";
 import { unknownOutcome, type ToolResult } from "../../spi/index.ts";
-import { textStart } from "../json.ts";
 
 export interface FailedCall {
   readonly isIdempotent: boolean;

@@ -8,8 +8,9 @@
  */
 
 import { Client, StreamableHTTPClientTransport, type Progress } from "@modelcontextprotocol/client";
+import { textStart } from "../../base/bytes.ts";
 import type { Clock, Log, Timer } from "../../base/index.ts";
-import { isJsonObject, textStart } from "../json.ts";
+import { isJsonObject } from "../json.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { ChildTransport } from "./child-transport.ts";
 import type { HttpReach, StdioReach } from "./options.ts";

@@ -9,9 +9,10 @@
 
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { ToolDefinitionSchema } from "../../gen/agentsessions/v1/common_pb.ts";
+import { textStart } from "../../base/bytes.ts";
 import { deeplyFrozen } from "../../base/index.ts";
 import type { HostTool } from "../../spi/index.ts";
-import { isJsonObject, recordableObject, textStart } from "../json.ts";
+import { isJsonObject, recordableObject } from "../json.ts";
 import { compileSchema, type SchemaCheck } from "../schema-check.ts";
 import type { McpServerOptions } from "./options.ts";
 import { hostToolName } from "./tool-name.ts";

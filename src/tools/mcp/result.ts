@@ -7,11 +7,12 @@
  * - What the server says, in text or as structure, is the tool's own; an error of the tool is a result like any other.
  */
 
+import { textStart } from "../../base/bytes.ts";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { PartSchema, ToolResultSchema, type Part } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { BlobStore, ToolResult } from "../../spi/index.ts";
 import { boundedOutput, textPart, type OutputTerms } from "../bounded-output.ts";
-import { isJsonObject, recordableJson, textStart } from "../json.ts";
+import { isJsonObject, recordableJson } from "../json.ts";
 
 /** What files of one result may take together inline. */
 const FILE_BYTES_MAX = 512 * 1024;

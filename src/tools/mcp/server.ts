@@ -8,9 +8,9 @@
  */
 
 import { hash } from "node:crypto";
+import { textStart } from "../../base/bytes.ts";
 import { HoldfastError, type Clock, type Log } from "../../base/index.ts";
 import type { ToolCall, ToolResult, ToolRun } from "../../spi/index.ts";
-import { textStart } from "../json.ts";
 import { failedCall, isGoneSession } from "./call-failure.ts";
 import { Connection } from "./connection.ts";
 import { listedTools, type McpTool } from "./listed-tools.ts";
