@@ -4,11 +4,12 @@
  */
 
 import { fileURLToPath } from "node:url";
-import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf } from "../src/base/index.ts";
+import { fenceOf, sessionUidOf } from "../src/base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../src/node/index.ts";
 import { bundleHarness, createQuickJsRuntime } from "../src/runtimes/quickjs/index.ts";
 import { textMessage, type Incarnation, type Runtime, type SnapshotRef } from "../src/spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../src/stores/blobs/index.ts";
+import { firstStart } from "../src/testing/evaluated.ts";
 import { forwardingBlobs } from "../src/testing/forwarding-blobs.ts";
 import { createRecordingSink } from "../src/testing/recording-sink.ts";
 import type { BenchContext, Row, Target } from "./context.ts";
@@ -36,7 +37,6 @@ class World implements AsyncDisposable {
   readonly runtime: Runtime;
   /** Bytes of each blob that was put. */
   readonly puts: number[];
-  #executions = 0;
 
   private constructor(runtime: Runtime, puts: number[]) {
     this.runtime = runtime;
@@ -71,16 +71,7 @@ class World implements AsyncDisposable {
     const harness = await this.runtime.attach(incarnation);
     await harness.describe();
     const sink = createRecordingSink();
-    const start = {
-      executionId: executionIdOf(`e-${++this.#executions}`),
-      sessionUid: incarnation.sessionUid,
-      config: new Uint8Array(),
-      history: { lastSeq: SEQ_NONE, read: async function* () {} },
-      inputs: [textMessage("user", code)],
-      identity: {},
-      resumeFromSeq: 0n,
-      model: "",
-    };
+    const start = firstStart(incarnation.sessionUid, [textMessage("user", code)]);
     await harness.run(start, sink, { signal: new AbortController().signal });
     const [effect] = sink.effects;
     return effect?.kind === "output" ? effect.text : "";

@@ -2,11 +2,11 @@
 
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf, type LogFields } from "../../base/index.ts";
+import { fenceOf, sessionUidOf, type LogFields } from "../../base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { ComputeState, textMessage, type Incarnation, type Runtime, type Start } from "../../spi/index.ts";
+import { ComputeState, type Incarnation, type Runtime } from "../../spi/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
-import { createRecordingSink } from "../../testing/recording-sink.ts";
+import { evaluated } from "../../testing/evaluated.ts";
 import { bundleHarness, createQuickJsRuntime } from "./index.ts";
 
 const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
@@ -28,27 +28,6 @@ beforeAll(async () => {
 afterAll(() => runtime[Symbol.asyncDispose]());
 
 const create = () => runtime.create({ sessionUid: sessionUidOf(`s${++sessions}`), harness: "h", fence: fenceOf(1) });
-
-function startOf(incarnation: Incarnation, code: string): Start {
-  return {
-    executionId: executionIdOf(`e${++sessions}`),
-    sessionUid: incarnation.sessionUid,
-    config: new Uint8Array(),
-    history: { lastSeq: SEQ_NONE, read: async function* () {} },
-    inputs: [textMessage("user", code)],
-    identity: {},
-    resumeFromSeq: 0n,
-    model: "",
-  };
-}
-
-/** What a turn output that evaluates `code` in the guest. */
-async function evaluated(incarnation: Incarnation, code: string): Promise<string> {
-  const harness = await runtime.attach(incarnation);
-  const sink = createRecordingSink();
-  await harness.run(startOf(incarnation, code), sink, { signal: new AbortController().signal });
-  return sink.effects.map((effect) => (effect.kind === "output" ? effect.text : effect.kind)).join("\n");
-}
 
 /** Each costs its turn: with this status and words, and the VM is gone. */
 const FATAL: Readonly<Record<string, readonly [code: string, status: number, message: RegExp]>> = {
@@ -143,15 +122,15 @@ describe("a hostile guest", () => {
   let neighbour: Incarnation;
   beforeAll(async () => {
     neighbour = await create();
-    await evaluated(neighbour, "globalThis.kept = 'kept'");
+    await evaluated(runtime, neighbour, "globalThis.kept = 'kept'");
   });
 
   it.each(Object.entries(FATAL))("costs its own turn by %s", async (_name, [code, grpcCode, message]) => {
     const hostile = await create();
     // The first turn's exchange is over when the second begins: frames for it are passed over, as they are late.
-    expect(await evaluated(hostile, "1")).toBe("1");
+    expect(await evaluated(runtime, hostile, "1")).toBe("1");
     const checkpoint = await runtime.checkpoint!(hostile);
-    await expect(evaluated(hostile, code)).rejects.toMatchObject({
+    await expect(evaluated(runtime, hostile, code)).rejects.toMatchObject({
       name: "HarnessFailure",
       grpcCode,
       message: expect.stringMatching(message),
@@ -160,16 +139,16 @@ describe("a hostile guest", () => {
     await expect(runtime.attach(hostile)).rejects.toMatchObject({ code: "unavailable" });
     // The session goes on from what was captured last, and everybody else as if nothing had been.
     const again = await runtime.restore(checkpoint, { sessionUid: hostile.sessionUid, fence: fenceOf(2) });
-    expect(await evaluated(again, "1 + 1")).toBe("2");
-    expect(await evaluated(neighbour, "kept")).toBe("kept");
+    expect(await evaluated(runtime, again, "1 + 1")).toBe("2");
+    expect(await evaluated(runtime, neighbour, "kept")).toBe("kept");
     await runtime.stop(again);
   });
 
   it.each(Object.entries(HARMLESS))("is not helped by %s", async (_name, [code, output]) => {
     const hostile = await create();
-    expect(await evaluated(hostile, code)).toContain(output);
-    expect(await evaluated(hostile, "1 + 1")).toBe("2");
-    expect(await evaluated(neighbour, "kept")).toBe("kept");
+    expect(await evaluated(runtime, hostile, code)).toContain(output);
+    expect(await evaluated(runtime, hostile, "1 + 1")).toBe("2");
+    expect(await evaluated(runtime, neighbour, "kept")).toBe("kept");
     await runtime.stop(hostile);
   });
 
@@ -179,9 +158,9 @@ describe("a hostile guest", () => {
       Object.prototype.polluted = true; Object.prototype.case = 'hello'; Array.prototype.map = () => []; JSON.stringify = () => '{}';
       Object.defineProperty(Object.prototype, 'exchange', { get() { throw 1; }, configurable: true });
       Promise.prototype.then = () => {}; Map.prototype.get = () => { throw 2; }; globalThis.Promise = undefined; 1`;
-    await Promise.race([evaluated(hostile, pollution).catch(() => undefined), systemClock.sleep(200)]);
+    await Promise.race([evaluated(runtime, hostile, pollution).catch(() => undefined), systemClock.sleep(200)]);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
-    expect(await evaluated(neighbour, "String(({}).polluted) + [1].map((x) => x + 1) + kept")).toBe("undefined2kept");
+    expect(await evaluated(runtime, neighbour, "String(({}).polluted) + [1].map((x) => x + 1) + kept")).toBe("undefined2kept");
     await runtime.stop(hostile);
   });
 
@@ -189,40 +168,41 @@ describe("a hostile guest", () => {
     const hostile = await create();
     expect(
       await evaluated(
+        runtime,
         hostile,
         "globalThis.__recv = undefined; globalThis.holdfastDoor = undefined; delete globalThis.__recv; return typeof __recv",
       ),
     ).toBe("function");
-    expect(await evaluated(hostile, "2")).toBe("2");
+    expect(await evaluated(runtime, hostile, "2")).toBe("2");
     await runtime.stop(hostile);
   });
 
   it("fails its turn with UNKNOWN where it throws at the door", async () => {
     const hostile = await create();
-    expect(await evaluated(hostile, "holdfastDoor.receive = () => { throw new Error('x'); }; return 1")).toBe("1");
-    await expect(evaluated(hostile, "1")).rejects.toMatchObject({ name: "HarnessFailure", grpcCode: 2 });
-    expect(await evaluated(neighbour, "kept")).toBe("kept");
+    expect(await evaluated(runtime, hostile, "holdfastDoor.receive = () => { throw new Error('x'); }; return 1")).toBe("1");
+    await expect(evaluated(runtime, hostile, "1")).rejects.toMatchObject({ name: "HarnessFailure", grpcCode: 2 });
+    expect(await evaluated(runtime, neighbour, "kept")).toBe("kept");
   });
 
   it("prints as much as is kept, and no more", async () => {
     const hostile = await create();
-    expect(await evaluated(hostile, "for (let i = 0; i < 2000; i++) console.log('x'.repeat(1000)); return 'said'")).toBe("said");
+    expect(await evaluated(runtime, hostile, "for (let i = 0; i < 2000; i++) console.log('x'.repeat(1000)); return 'said'")).toBe("said");
     await runtime.stop(hostile);
   });
 
   it("does not keep others waiting: they are answered while it computes", async () => {
     const hostile = await create();
-    await expect(evaluated(hostile, "for (;;);")).rejects.toThrow("processor time");
+    await expect(evaluated(runtime, hostile, "for (;;);")).rejects.toThrow("processor time");
     // It is known by now, and computes on a thread for its like.
     let isOver = false;
     const restored = await create();
     const again = runtime.create({ sessionUid: hostile.sessionUid, harness: "h", fence: fenceOf(2) });
-    const burning = evaluated(await again, "for (;;);")
+    const burning = evaluated(runtime, await again, "for (;;);")
       .catch(() => undefined)
       .finally(() => (isOver = true));
     let answered = 0;
     while (!isOver && answered < 1000) {
-      expect(await evaluated(neighbour, "kept")).toBe("kept");
+      expect(await evaluated(runtime, neighbour, "kept")).toBe("kept");
       answered++;
     }
     await burning;

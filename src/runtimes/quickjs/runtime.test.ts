@@ -3,21 +3,13 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { executionIdOf, fenceOf, newExecutionId, SEQ_NONE, sessionUidOf } from "../../base/index.ts";
+import { fenceOf, newExecutionId, sessionUidOf } from "../../base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import {
-  ComputeState,
-  textMessage,
-  type BlobStore,
-  type Incarnation,
-  type Runtime,
-  type SnapshotRef,
-  type Start,
-} from "../../spi/index.ts";
+import { ComputeState, type BlobStore, type Runtime, type SnapshotRef } from "../../spi/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
+import { evaluated } from "../../testing/evaluated.ts";
 import { forwardingBlobs } from "../../testing/forwarding-blobs.ts";
 import { VirtualClock } from "../../testing/ports.ts";
-import { createRecordingSink } from "../../testing/recording-sink.ts";
 import { bundleHarness, createQuickJsRuntime, type QuickJsRuntimeOptions } from "./index.ts";
 
 const realPorts = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
@@ -46,26 +38,6 @@ async function open(options: Partial<QuickJsRuntimeOptions> = {}): Promise<Runti
 }
 
 const create = (runtime: Runtime, session = "s") => runtime.create({ ...bound(session, 1), harness: "evaluator" });
-
-let executions = 0;
-
-/** What a turn outputs that evaluates `code` in the guest. */
-async function evaluated(runtime: Runtime, incarnation: Incarnation, code: string, executionId = `e-${++executions}`): Promise<string> {
-  const harness = await runtime.attach(incarnation);
-  const sink = createRecordingSink();
-  const start: Start = {
-    executionId: executionIdOf(executionId),
-    sessionUid: incarnation.sessionUid,
-    config: new Uint8Array(),
-    history: { lastSeq: SEQ_NONE, read: async function* () {} },
-    inputs: [textMessage("user", code)],
-    identity: {},
-    resumeFromSeq: 0n,
-    model: "",
-  };
-  await harness.run(start, sink, { signal: new AbortController().signal });
-  return sink.effects.map((effect) => (effect.kind === "output" ? effect.text : effect.kind)).join("\n");
-}
 
 describe("a guest's time", () => {
   it("is when its execution began, and stands still", async () => {

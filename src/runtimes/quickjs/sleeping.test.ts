@@ -2,11 +2,11 @@
 
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf } from "../../base/index.ts";
+import { fenceOf, sessionUidOf } from "../../base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { textMessage, type Incarnation, type Runtime } from "../../spi/index.ts";
+import type { Incarnation, Runtime } from "../../spi/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
-import { createRecordingSink } from "../../testing/recording-sink.ts";
+import { evaluated } from "../../testing/evaluated.ts";
 import { bundleHarness, createQuickJsRuntime } from "./index.ts";
 
 const printed: string[] = [];
@@ -28,27 +28,10 @@ afterAll(() => runtime[Symbol.asyncDispose]());
 
 const create = () => runtime.create({ sessionUid: sessionUidOf(`s${++names}`), harness: "h", fence: fenceOf(1) });
 
-async function evaluated(incarnation: Incarnation, code: string): Promise<string> {
-  const harness = await runtime.attach(incarnation);
-  const sink = createRecordingSink();
-  const start = {
-    executionId: executionIdOf(`e${++names}`),
-    sessionUid: incarnation.sessionUid,
-    config: new Uint8Array(),
-    history: { lastSeq: SEQ_NONE, read: async function* () {} },
-    inputs: [textMessage("user", code)],
-    identity: {},
-    resumeFromSeq: 0n,
-    model: "",
-  };
-  await harness.run(start, sink, { signal: new AbortController().signal });
-  return sink.effects.map((effect) => (effect.kind === "output" ? effect.text : effect.kind)).join("\n");
-}
-
 /** The session in another sandbox, from what was captured after `code`; everything that it set is due by then. */
 async function restoredAfter(code: string): Promise<() => Promise<Incarnation>> {
   const first = await create();
-  await evaluated(first, code);
+  await evaluated(runtime, first, code);
   const snapshot = await runtime.snapshot(first, "external");
   await systemClock.sleep(10);
   return () => runtime.restore(snapshot, { sessionUid: first.sessionUid, fence: fenceOf(++names) });
@@ -59,23 +42,25 @@ const overLimit = { name: "HarnessFailure", grpcCode: 8 };
 describe("a guest between its turns", () => {
   it("is captured, warm or cold, and ended, whatever timers it has set", async () => {
     const busy = await create();
-    await evaluated(busy, "globalThis.ran = 0; for (let i = 0; i < 500; i++) setInterval(() => ran++, 0); 1");
+    await evaluated(runtime, busy, "globalThis.ran = 0; for (let i = 0; i < 500; i++) setInterval(() => ran++, 0); 1");
     await systemClock.sleep(20);
     await runtime.checkpoint!(busy);
     expect((await runtime.snapshot(busy, "local")).memory).toBe(true);
-    expect(Number(await evaluated(busy, "ran"))).toBeGreaterThanOrEqual(500);
+    expect(Number(await evaluated(runtime, busy, "ran"))).toBeGreaterThanOrEqual(500);
     const stored = await runtime.snapshot(busy, "external");
     const again = await runtime.restore(stored, { sessionUid: busy.sessionUid, fence: fenceOf(2) });
-    expect(Number(await evaluated(again, "await new Promise((go) => setTimeout(go, 10)); return ran"))).toBeGreaterThanOrEqual(500);
+    expect(Number(await evaluated(runtime, again, "await new Promise((go) => setTimeout(go, 10)); return ran"))).toBeGreaterThanOrEqual(
+      500,
+    );
     await runtime.stop(again);
   });
 
   it("is told nothing but frames: what sends for ever goes on with the next turn", async () => {
     const chatty = await create();
-    await evaluated(chatty, "1");
+    await evaluated(runtime, chatty, "1");
     // Frames of an exchange that is over are late, and passed over.
     const late = "{ exchange: 1, frame: { case: 'event', value: {} } }";
-    await evaluated(chatty, `(async () => { for (globalThis.sent = 0; ; sent++) await holdfastDoor.send(${late}) })(); 1`);
+    await evaluated(runtime, chatty, `(async () => { for (globalThis.sent = 0; ; sent++) await holdfastDoor.send(${late}) })(); 1`);
     await runtime.checkpoint!(chatty);
     const before = await runtime.checkpoint!(chatty);
     await systemClock.sleep(20);
@@ -90,15 +75,15 @@ describe("a timer that was captured", () => {
     const restore = await restoredAfter(`globalThis.order = []; globalThis.start = Date.now(); ${set}; 1`);
     await systemClock.sleep(10);
     const again = await restore();
-    expect(await evaluated(again, "order.join()")).toBe("1:true,2:true,3:true");
-    expect(await evaluated(again, "order.length")).toBe("3");
+    expect(await evaluated(runtime, again, "order.join()")).toBe("1:true,2:true,3:true");
+    expect(await evaluated(runtime, again, "order.length")).toBe("3");
     await runtime.stop(again);
   });
 
   it("and throws is printed, and nothing else", async () => {
     const restore = await restoredAfter("globalThis.kept = 'kept'; setTimeout(() => { throw new Error('late') }, 1); 1");
     const again = await restore();
-    expect(await evaluated(again, "await new Promise((go) => setTimeout(go, 10)); return kept")).toBe("kept");
+    expect(await evaluated(runtime, again, "await new Promise((go) => setTimeout(go, 10)); return kept")).toBe("kept");
     expect(printed.some((text) => text.startsWith("Uncaught Error: late"))).toBe(true);
     await runtime.stop(again);
   });
@@ -110,9 +95,9 @@ describe("a timer that was captured", () => {
     ["computes for long, each time", "for (let i = 0; i < 50; i++) setInterval(() => { for (let j = 0; j < 2e5; j++); }, 1)"],
   ])("and %s costs one turn, and does not come back", async (_name, code) => {
     const restore = await restoredAfter(`globalThis.kept = 'kept'; ${code}; 1`);
-    await expect(evaluated(await restore(), "await new Promise(() => {})")).rejects.toMatchObject(overLimit);
+    await expect(evaluated(runtime, await restore(), "await new Promise(() => {})")).rejects.toMatchObject(overLimit);
     const again = await restore();
-    expect(await evaluated(again, "await new Promise((go) => setTimeout(go, 20)); return kept")).toBe("kept");
+    expect(await evaluated(runtime, again, "await new Promise((go) => setTimeout(go, 20)); return kept")).toBe("kept");
     await runtime.stop(again);
   });
 
@@ -120,18 +105,18 @@ describe("a timer that was captured", () => {
     const restore = await restoredAfter("globalThis.kept = 'kept'; setTimeout(() => holdfastDoor.send({ exchange: 77 }), 1); 1");
     const wait = "await new Promise((go) => setTimeout(go, 20)); return kept";
     for (let turn = 0; turn < 2; turn++) {
-      await expect(evaluated(await restore(), wait)).rejects.toMatchObject({ name: "HarnessFailure" });
+      await expect(evaluated(runtime, await restore(), wait)).rejects.toMatchObject({ name: "HarnessFailure" });
     }
     const again = await restore();
-    expect(await evaluated(again, wait)).toBe("kept");
+    expect(await evaluated(runtime, again, wait)).toBe("kept");
     await runtime.stop(again);
   });
 
   it("comes back where a turn failed by its own doing", async () => {
     const restore = await restoredAfter("globalThis.fired = 0; setTimeout(() => fired++, 1); 1");
-    await expect(evaluated(await restore(), "for (;;);")).rejects.toMatchObject(overLimit);
+    await expect(evaluated(runtime, await restore(), "for (;;);")).rejects.toMatchObject(overLimit);
     const again = await restore();
-    expect(await evaluated(again, "await new Promise((go) => setTimeout(go, 20)); return fired")).toBe("1");
+    expect(await evaluated(runtime, again, "await new Promise((go) => setTimeout(go, 20)); return fired")).toBe("1");
     await runtime.stop(again);
   });
 });
@@ -139,9 +124,9 @@ describe("a timer that was captured", () => {
 describe("a guest that hangs the engine", () => {
   it("costs its neighbour on the same thread some time, and nothing else", async () => {
     const [neighbour, hostile] = [await create(), await create()];
-    await evaluated(neighbour, "globalThis.kept = 'kept'");
-    const hung = evaluated(hostile, "new Array(2 ** 27).join('ab')");
-    const answer = evaluated(neighbour, "kept");
+    await evaluated(runtime, neighbour, "globalThis.kept = 'kept'");
+    const hung = evaluated(runtime, hostile, "new Array(2 ** 27).join('ab')");
+    const answer = evaluated(runtime, neighbour, "kept");
     await expect(hung).rejects.toMatchObject(overLimit);
     expect(await answer).toBe("kept");
     await runtime.stop(neighbour);

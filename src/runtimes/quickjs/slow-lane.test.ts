@@ -2,11 +2,11 @@
 
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { executionIdOf, fenceOf, SEQ_NONE, sessionUidOf } from "../../base/index.ts";
+import { fenceOf, sessionUidOf } from "../../base/index.ts";
 import { cryptoRandom, nodeDigest, systemClock } from "../../node/index.ts";
-import { textMessage, type Incarnation, type Runtime } from "../../spi/index.ts";
+import type { Runtime } from "../../spi/index.ts";
 import { createMemoryBlobStore } from "../../stores/blobs/index.ts";
-import { createRecordingSink } from "../../testing/recording-sink.ts";
+import { evaluated } from "../../testing/evaluated.ts";
 import { bundleHarness, createQuickJsRuntime, type QuickJsRuntimeOptions } from "./index.ts";
 
 const ports = { clock: systemClock, random: cryptoRandom, digest: nodeDigest };
@@ -30,26 +30,6 @@ async function open(options: Partial<QuickJsRuntimeOptions> = {}): Promise<Runti
 }
 
 const create = (runtime: Runtime) => runtime.create({ ...bound("s", 1), harness: "evaluator" });
-
-let executions = 0;
-
-/** What a turn outputs that evaluates `code` in the guest. */
-async function evaluated(runtime: Runtime, incarnation: Incarnation, code: string): Promise<string> {
-  const harness = await runtime.attach(incarnation);
-  const sink = createRecordingSink();
-  const start = {
-    executionId: executionIdOf(`e-${++executions}`),
-    sessionUid: incarnation.sessionUid,
-    config: new Uint8Array(),
-    history: { lastSeq: SEQ_NONE, read: async function* () {} },
-    inputs: [textMessage("user", code)],
-    identity: {},
-    resumeFromSeq: 0n,
-    model: "",
-  };
-  await harness.run(start, sink, { signal: new AbortController().signal });
-  return sink.effects.map((effect) => (effect.kind === "output" ? effect.text : effect.kind)).join("\n");
-}
 
 describe("a session that computes for long", () => {
   it("is moved to a thread for its like, with its memory and what is stored of it", async () => {

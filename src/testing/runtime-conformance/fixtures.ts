@@ -1,8 +1,9 @@
 /** What the cases are made of: incarnations, turns of the counter, and turns that are held open. */
 
 import assert from "node:assert/strict";
-import { executionIdOf, fenceOf, HoldfastError, SEQ_NONE, sessionUidOf, type ErrorCode } from "../../base/index.ts";
+import { fenceOf, HoldfastError, sessionUidOf, type ErrorCode } from "../../base/index.ts";
 import type { Harness, Incarnation, IncarnationOptions, Runtime, SessionSpec, Start } from "../../spi/index.ts";
+import { firstStart } from "../evaluated.ts";
 import { createRecordingSink } from "../recording-sink.ts";
 
 /** The spec of a session's sandbox. */
@@ -15,20 +16,7 @@ export function bound(session: string, fence = 2): IncarnationOptions {
   return { sessionUid: sessionUidOf(session), fence: fenceOf(fence) };
 }
 
-let executions = 0;
-
-function startOf(session: string): Start {
-  return {
-    executionId: executionIdOf(`execution-${++executions}`),
-    sessionUid: sessionUidOf(session),
-    config: new Uint8Array(),
-    history: { lastSeq: SEQ_NONE, read: async function* () {} },
-    inputs: [],
-    identity: {},
-    resumeFromSeq: 0n,
-    model: "",
-  };
-}
+const startOf = (session: string): Start => firstStart(sessionUidOf(session), []);
 
 /** Runs one turn in an incarnation; answers the count. */
 export async function count(runtime: Runtime, incarnation: Incarnation): Promise<number> {
