@@ -59,7 +59,7 @@ export function createAnthropicProvider(options: AnthropicProviderOptions): Mode
     const takenCallIds = callIdsOf(request.messages);
     const sdk = await loadSdk();
     const open = (attempt: Attempt): Promise<AsyncIterable<unknown>> => {
-      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax });
+      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax, clock });
       const client = new sdk.Anthropic({ ...clientOptions, fetch });
       return client.post<AsyncIterable<unknown>>("/v1/messages", { body, stream: true, signal: attempt.signal, headers });
     };

@@ -88,10 +88,8 @@ async function* runAttempt(
     const translation = call.translate();
     for await (const event of events) {
       for (const chunk of translation.push(event)) {
-        watch.hold();
         handedOn = true;
-        yield chunk;
-        watch.release();
+        yield* given(chunk, watch);
       }
     }
     // The clients end a stream without an error when its request was aborted, so a quiet end proves nothing. When a limit ran
@@ -115,6 +113,19 @@ async function* runAttempt(
   } finally {
     watch.stop();
   }
+}
+
+/** A chunk, for as long as the caller likes. One that leaves here wants nothing more, so the end of the answer is not waited for. */
+function* given(chunk: ModelChunk, watch: AttemptWatch): Generator<ModelChunk, void, undefined> {
+  let isWanted = false;
+  watch.hold();
+  try {
+    yield chunk;
+    isWanted = true;
+  } finally {
+    if (!isWanted) watch.stop();
+  }
+  watch.release();
 }
 
 function failed(fault: ProviderFault, handedOn: boolean): AttemptOutcome {

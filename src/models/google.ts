@@ -42,7 +42,7 @@ export function createGoogleProvider(options: GoogleProviderOptions): ModelProvi
     const url = `${baseUrl}/v1beta/${pathOf(model)}:streamGenerateContent?alt=sse`;
     const text = JSON.stringify(body);
     const open = async (attempt: Attempt): Promise<AsyncIterable<unknown>> => {
-      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax });
+      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax, clock });
       const headers = { "content-type": "application/json", "x-goog-api-key": apiKey };
       const response = await fetch(url, { method: "POST", headers, body: text, signal: attempt.signal });
       if (!response.ok) throw new ProviderFaultError(await statusFault(response, clock.nowMs()));

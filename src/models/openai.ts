@@ -99,7 +99,7 @@ export function createOpenAiProvider(options: OpenAiProviderOptions): ModelProvi
     const takenCallIds = callIdsOf(request.messages);
     const sdk = await loadSdk();
     const open = (attempt: Attempt): Promise<AsyncIterable<unknown>> => {
-      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax });
+      const fetch = observedFetch({ onBytes: attempt.onBytes, answerBytesMax: limits.answerBytesMax, clock });
       const client = new sdk.OpenAI({ ...clientOptions, fetch });
       return client.post<AsyncIterable<unknown>>(path, { body, stream: true, signal: attempt.signal });
     };

@@ -2,6 +2,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { Clock } from "../base/index.ts";
+import { systemClock } from "../node/index.ts";
+import { VirtualClock } from "../testing/ports.ts";
 import { observedFetch } from "./transport.ts";
 
 /** A provider whose answers say one thing, and then do as they are told. */
@@ -22,13 +25,15 @@ async function provider(after: (response: ServerResponse) => void) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, connections: () => connections };
 }
 
-/** Asks, reads the one thing, and leaves. */
-async function askAndLeave(url: string, signal?: AbortSignal): Promise<void> {
-  const fetch = observedFetch({ onBytes: () => undefined, answerBytesMax: 1_000 });
-  const { body } = await fetch(url, signal === undefined ? {} : { signal });
+/** Asks, reads the one thing, and leaves; the request is aborted while the end is waited for, where its controller is given. */
+async function askAndLeave(url: string, aborts?: AbortController, clock: Pick<Clock, "after"> = systemClock): Promise<void> {
+  const fetch = observedFetch({ onBytes: () => undefined, answerBytesMax: 1_000, clock });
+  const { body } = await fetch(url, aborts === undefined ? {} : { signal: aborts.signal });
   const reader: ReadableStreamDefaultReader<Uint8Array> = body!.getReader();
   expect((await reader.read()).value?.byteLength).toBe(14);
-  await reader.cancel();
+  const left = reader.cancel();
+  aborts?.abort();
+  await left;
 }
 
 describe("an answer whose reader has what it needs", () => {
@@ -47,14 +52,21 @@ describe("an answer whose reader has what it needs", () => {
     expect(connections()).toBe(1);
   });
 
+  it("is cut off where it goes on beyond what an answer may have, at once", async () => {
+    const closed = Promise.withResolvers<void>();
+    const { url } = await provider((response) => {
+      response.on("close", closed.resolve);
+      setTimeout(() => response.write("x".repeat(1_000)), 2);
+    });
+    // By this clock no time passes.
+    await askAndLeave(url, undefined, new VirtualClock(0));
+    await closed.promise;
+  });
+
   it("is waited for no longer once its request was aborted", async () => {
-    const controller = new AbortController();
     const closed = Promise.withResolvers<void>();
     const { url } = await provider((response) => response.on("close", closed.resolve));
-    const left = askAndLeave(url, controller.signal);
-    await new Promise(setImmediate);
-    controller.abort();
-    await left.catch(() => undefined);
+    await askAndLeave(url, new AbortController());
     await closed.promise;
   });
 });

@@ -7,6 +7,7 @@
  * - Of an error's body at most ERROR_BYTES_MAX are read; of an answer's at most the given limit.
  */
 
+import type { Clock } from "../base/ports.ts";
 import { malformed, ProviderFaultError } from "./fault.ts";
 
 /** How much of an error's body is read for its error type. */
@@ -21,6 +22,7 @@ export interface FetchObserver {
   readonly onBytes: () => void;
   /** Bytes of one answer at most. */
   readonly answerBytesMax: number;
+  readonly clock: Pick<Clock, "after">;
 }
 
 /** The signature that both clients take as their `fetch`. */
@@ -59,21 +61,33 @@ function metered(body: ReadableStream<Uint8Array<ArrayBuffer>>, observer: FetchO
     await reader.cancel(CUT_OFF);
     throw new ProviderFaultError({ kind: "too-large" });
   };
-  return new ReadableStream({ pull, cancel: () => endOf(reader) }, { highWaterMark: 0 });
+  return new ReadableStream(
+    { pull, cancel: () => endOf(reader, { clock: observer.clock, bytesMax: observer.answerBytesMax - bytes }) },
+    { highWaterMark: 0 },
+  );
 }
 
 /**
  * Lets an answer end whose reader has left. Its last word is not its last byte, and a connection whose answer is cut off between the two is closed:
- * the next request would have to open another one. An answer whose request was aborted ends at once.
+ * the next request would have to open another one. An answer whose request was aborted ends at once, and so does one of too many bytes.
  */
-async function endOf(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  const timer = setTimeout(() => void reader.cancel(CUT_OFF).catch(() => undefined), END_MAX_MS);
+async function endOf(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  { clock, bytesMax }: { readonly clock: Pick<Clock, "after">; readonly bytesMax: number },
+): Promise<void> {
+  const cutOff = (): Promise<void> => reader.cancel(CUT_OFF).catch(() => undefined);
+  const timer = clock.after(END_MAX_MS, () => void cutOff());
   try {
-    while (!(await reader.read()).done);
+    for (let bytes = 0; ;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      bytes += value.byteLength;
+      if (bytes > bytesMax) return await cutOff();
+    }
   } catch {
     // It was aborted, or broke off: nobody waits for it any more.
   } finally {
-    clearTimeout(timer);
+    timer.cancel();
   }
 }
 
