@@ -16,7 +16,7 @@ import { snapshotBlob } from "../src/spi/index.ts";
 import { createMemoryBlobStore, openFileBlobStore } from "../src/stores/blobs/index.ts";
 import { bundleProgram, type BundledProgram } from "../src/testing/harness-programs/bundle.ts";
 import { storyOf } from "../src/testing/index.ts";
-import { Dice } from "../src/testing/simulator/dice.ts";
+import { Dice } from "../src/testing/dice.ts";
 import { newDataFolder, serve } from "./support/server-process.ts";
 
 const SCRIPT = fileURLToPath(new URL("support/sandboxed/counter.ts", import.meta.url));

@@ -1,21 +1,21 @@
 /** Anything that a client of the interactive door may say, sensible or not. */
 
 import type { Saying } from "../../src/testing/door-client.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../../src/testing/dice.ts";
 import { physicalTool, pureTool } from "./door.ts";
 
 /** An id that may be one that is waited for. */
 export function anyId(dice: Dice, waitedFor: readonly string[]): string {
-  return dice.one(...waitedFor, "", "nobody", `${waitedFor[0] ?? "c1"}\n`, "x".repeat(dice.one(10, 2_000)), "\u{1f6aa}");
+  return dice.pick(["", "nobody", `${waitedFor[0] ?? "c1"}\n`, "x".repeat(dice.pick([10, 2_000])), "\u{1f6aa}", ...waitedFor]);
 }
 
 /** A text; some of them do something to the models that fuzzes have. */
 export function anyText(dice: Dice, words: readonly string[] = []): string {
-  return dice.one(...words, "", "go", "größer 🚪", "x".repeat(dice.one(10, 10_000, 200_000)), "\u0000", "{}");
+  return dice.pick(["", "go", "größer 🚪", "x".repeat(dice.pick([10, 10_000, 200_000])), "\u0000", "{}", ...words]);
 }
 
 export function anyTools(dice: Dice) {
-  return dice.one(
+  return dice.pick([
     [],
     [pureTool("look")],
     [pureTool("look"), physicalTool("push")],
@@ -23,11 +23,11 @@ export function anyTools(dice: Dice) {
     [pureTool("look"), pureTool("look")],
     [
       pureTool("odd", {
-        parametersSchema: dice.one({ type: "object" }, { type: 9 }, { $ref: "#/nowhere" }),
-        timeoutMs: dice.one(0, 1, 4_294_967_295),
+        parametersSchema: dice.pick([{ type: "object" }, { type: 9 }, { $ref: "#/nowhere" }]),
+        timeoutMs: dice.pick([0, 1, 4_294_967_295]),
       }),
     ],
-  );
+  ]);
 }
 
 export interface SayingOptions {
@@ -44,12 +44,12 @@ export function anySaying(dice: Dice, { ids, words }: SayingOptions): Saying {
     case 0:
       return {
         case: "start",
-        value: { environmentId: dice.one("", "default", text()), tools: anyTools(dice), projectContext: [text()] },
+        value: { environmentId: dice.pick(["", "default", text()]), tools: anyTools(dice), projectContext: [text()] },
       };
     case 1:
       return {
         case: "start",
-        value: { history: [{ role: dice.one("user", "robot"), parts: [{ part: { case: "text", value: { text: text() } } }] }] },
+        value: { history: [{ role: dice.pick(["user", "robot"]), parts: [{ part: { case: "text", value: { text: text() } } }] }] },
       };
     case 2:
     case 3:
@@ -60,7 +60,7 @@ export function anySaying(dice: Dice, { ids, words }: SayingOptions): Saying {
           content: anyText(dice, words),
           messageId: id(),
           tools: anyTools(dice),
-          aiMode: dice.one("react", "ooda", "", text()),
+          aiMode: dice.pick(["react", "ooda", "", text()]),
         },
       };
     case 5:
@@ -71,19 +71,19 @@ export function anySaying(dice: Dice, { ids, words }: SayingOptions): Saying {
           toolCallId: id(),
           success: dice.below(2) === 0,
           result: text(),
-          exitCode: dice.one(0, -1, 2_147_483_647),
-          durationMs: dice.one(0n, -1n, 2n ** 62n),
+          exitCode: dice.pick([0, -1, 2_147_483_647]),
+          durationMs: dice.pick([0n, -1n, 2n ** 62n]),
         },
       };
     case 7:
     case 8:
       return { case: "permissionDecision", value: { toolCallId: id(), approved: dice.below(2) === 0 } };
     case 9:
-      return { case: "registerTools", value: { source: dice.one("", "sim", text()), tools: anyTools(dice), systemContext: text() } };
+      return { case: "registerTools", value: { source: dice.pick(["", "sim", text()]), tools: anyTools(dice), systemContext: text() } };
     case 10:
       return {
         case: "feedback",
-        value: { sessionId: dice.one("", id()), messageId: id(), rating: dice.one("up", "down", "meh") },
+        value: { sessionId: dice.pick(["", id()]), messageId: id(), rating: dice.pick(["up", "down", "meh"]) },
       };
     case 11:
       return { case: "cancelTurn", value: { reason: text() } };

@@ -28,7 +28,7 @@ import {
   TestHost,
   type RunWithMemory,
 } from "../testing/index.ts";
-import { Dice } from "../testing/simulator/dice.ts";
+import { Dice } from "../testing/dice.ts";
 import { CAPTURE_AGE_MS, sweepCaptures } from "./capture-sweep.ts";
 import { computeToRestore } from "./compute.ts";
 import { sweep } from "./sweeper.ts";

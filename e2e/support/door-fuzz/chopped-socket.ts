@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../../src/testing/dice.ts";
 
 /** A piece at most; some of one write are much smaller. */
 const PIECE_BYTES_MAX = 16_384;
@@ -71,7 +71,7 @@ function piecesOf(chunk: Buffer, dice: Dice): Buffer[] {
   const pieces: Buffer[] = [];
   let at = 0;
   for (let count = dice.below(PIECES_MAX); count > 0 && at < chunk.length; count--) {
-    const bytes = 1 + dice.below(Math.min(dice.one(4, 32, PIECE_BYTES_MAX), chunk.length - at));
+    const bytes = 1 + dice.below(Math.min(dice.pick([4, 32, PIECE_BYTES_MAX]), chunk.length - at));
     pieces.push(chunk.subarray(at, at + bytes));
     at += bytes;
   }

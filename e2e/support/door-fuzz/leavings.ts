@@ -3,7 +3,7 @@
 import { constants } from "node:http2";
 import { deflateRawSync, gzipSync } from "node:zlib";
 import type { Saying } from "../../../src/testing/door-client.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../../src/testing/dice.ts";
 import { framed, requestBytes, type DoorWire, type WireEnd, type WireStream } from "./wire-stream.ts";
 
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
@@ -29,7 +29,7 @@ export interface Leaving {
 }
 
 /** Every way in which a stream ends. */
-export const LEAVINGS: readonly Leaving[] = [
+export const LEAVINGS: readonly [Leaving, ...Leaving[]] = [
   { what: "its client's end", ends: [OK], leave: (stream) => stream.finish() },
   {
     what: "its client's end after a cancel",
@@ -59,7 +59,7 @@ export const LEAVINGS: readonly Leaving[] = [
   {
     what: "a message that is announced as too large",
     ends: [OK, RESOURCE_EXHAUSTED],
-    leave: (stream, { dice }) => stream.write(framed(dice.bytes(20), { length: dice.one(REQUEST_BYTES_MAX + 1, 2 ** 31, 2 ** 32 - 1) })),
+    leave: (stream, { dice }) => stream.write(framed(dice.bytes(20), { length: dice.pick([REQUEST_BYTES_MAX + 1, 2 ** 31, 2 ** 32 - 1]) })),
   },
   {
     what: "a message that is too large",
@@ -70,13 +70,13 @@ export const LEAVINGS: readonly Leaving[] = [
     what: "a flag that says nothing",
     ends: [OK, INVALID_ARGUMENT],
     leave: (stream, { dice, isCompressed }) =>
-      stream.write(framed(requestBytes(undefined), { flag: dice.one(isCompressed ? 2 : 1, 2, 128, 255) })),
+      stream.write(framed(requestBytes(undefined), { flag: dice.pick([isCompressed ? 2 : 1, 2, 128, 255]) })),
   },
   {
     what: "a message that only looks compressed",
     ends: [OK, INTERNAL, INVALID_ARGUMENT],
     leave: (stream, { dice }) =>
-      stream.write(framed(dice.one(dice.bytes(40), deflateRawSync(dice.bytes(40)), gzipSync("x").subarray(0, 12)), { flag: 1 })),
+      stream.write(framed(dice.pick([dice.bytes(40), deflateRawSync(dice.bytes(40)), gzipSync("x").subarray(0, 12)]), { flag: 1 })),
   },
   {
     what: "a message that becomes too large",

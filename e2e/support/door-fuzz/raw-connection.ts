@@ -2,7 +2,7 @@
 
 import { connect } from "node:net";
 import { once } from "node:events";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../../src/testing/dice.ts";
 import { anySaying } from "../door-sayings.ts";
 import { framed, requestBytes, STREAM_PATH } from "./wire-stream.ts";
 
@@ -43,7 +43,7 @@ const CALL = {
 };
 
 function opening(dice: Dice, stream: number): Buffer {
-  const odd = dice.one<Readonly<Record<string, string>>>(
+  const odd = dice.pick<Readonly<Record<string, string>>>([
     {},
     {},
     {},
@@ -51,7 +51,7 @@ function opening(dice: Dice, stream: number): Buffer {
     { "grpc-timeout": "1m" },
     { ":method": "GET" },
     { TE: "x" },
-  );
+  ]);
   return frame(TYPE.headers, END_HEADERS, stream, fields({ ...CALL, ...odd }));
 }
 
@@ -73,15 +73,15 @@ function anyFrames(dice: Dice, stream: number): Buffer[] {
     case 0:
       return [frame(TYPE.reset, 0, stream, Buffer.of(0, 0, 0, dice.below(16)))];
     case 1:
-      return [frame(TYPE.window, 0, dice.one(0, stream), Buffer.of(0, 0, 0, dice.below(2)))];
+      return [frame(TYPE.window, 0, dice.pick([0, stream]), Buffer.of(0, 0, 0, dice.below(2)))];
     case 2:
       return [frame(TYPE.data, END_STREAM, stream)];
     case 3:
       return [frame(TYPE.ping, dice.below(2), 0, Buffer.alloc(8))];
     case 4:
-      return [frame(TYPE.data, 0, dice.one(0, stream, stream + 2, 2), junk)];
+      return [frame(TYPE.data, 0, dice.pick([0, stream, stream + 2, 2]), junk)];
     case 5:
-      return [frame(dice.one(TYPE.continuation, TYPE.push, TYPE.priority, 42), dice.below(256), dice.one(0, stream), junk)];
+      return [frame(dice.pick([TYPE.continuation, TYPE.push, TYPE.priority, 42]), dice.below(256), dice.pick([0, stream]), junk)];
     case 6:
       return [frame(TYPE.settings, dice.below(2), 0, junk)];
     case 7:

@@ -5,7 +5,7 @@
 
 import { gzipSync } from "node:zlib";
 import type { Saying } from "../../../src/testing/door-client.ts";
-import { Dice } from "../dice.ts";
+import { Dice } from "../../../src/testing/dice.ts";
 import { anySaying, anyTools } from "../door-sayings.ts";
 import { askedOf, complaintsAbout, NO_PROTOBUF, type Asked } from "./expected.ts";
 import { isExpected, LEAVINGS } from "./leavings.ts";
@@ -90,7 +90,7 @@ class StreamLife {
   async run(): Promise<string[]> {
     const dice = this.#dice;
     if (!this.#isStarted && dice.below(5) > 0)
-      this.#say({ case: "start", value: { environmentId: dice.one("", "asking"), tools: anyTools(dice) } });
+      this.#say({ case: "start", value: { environmentId: dice.pick(["", "asking"]), tools: anyTools(dice) } });
     for (let steps = dice.below(STEPS_MAX); steps > 0 && this.#stream.end === undefined; steps--) {
       this.#step();
       if (dice.below(3) === 0) await this.#settled();
@@ -112,7 +112,7 @@ class StreamLife {
         this.#asked.push(NO_PROTOBUF);
         return;
       case 2:
-        this.#say({ case: "userMessage", value: { content: dice.one(...WORDS), tools: anyTools(dice) } });
+        this.#say({ case: "userMessage", value: { content: dice.pick(WORDS), tools: anyTools(dice) } });
         return;
       default: {
         const saying = anySaying(dice, { ids: this.#ids(), words: WORDS });
@@ -165,7 +165,7 @@ class StreamLife {
   async #leave(): Promise<void> {
     const dice = this.#dice;
     const stream = this.#stream;
-    const leaving = dice.one(...LEAVINGS);
+    const leaving = dice.pick(LEAVINGS);
     if (leaving.lastWords !== undefined) this.#say(leaving.lastWords);
     leaving.leave(stream, { dice, wire: this.#wire, isCompressed: this.#isCompressed });
     if (!(await stream.until(() => stream.end !== undefined, this.#patienceMs))) {
@@ -181,7 +181,7 @@ class StreamLife {
 
 /** Bytes that are no SessionRequest, whatever follows them. */
 function noProtobuf(dice: Dice): Uint8Array {
-  return dice.one(
+  return dice.pick([
     Uint8Array.of(0x0a, 0xff),
     Uint8Array.of(0x0a, 0x7f, 1, 2, 3),
     Uint8Array.of(0x12, 0x02, 0x0a, 0x10),
@@ -190,5 +190,5 @@ function noProtobuf(dice: Dice): Uint8Array {
     Uint8Array.of(0x07),
     new TextEncoder().encode('{"ping":{}}'),
     Buffer.concat([Uint8Array.of(0x0a, 0xff, 0xff, 0xff, 0x0f), dice.bytes(30)]),
-  );
+  ]);
 }

@@ -4,7 +4,7 @@ import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream, ty
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AgentService, SessionRequestSchema, SessionResponseSchema, type SessionResponse } from "../../../src/gen/roz/v1/agent_pb.ts";
 import type { Heard, Saying } from "../../../src/testing/door-client.ts";
-import type { Dice } from "../dice.ts";
+import type { Dice } from "../../../src/testing/dice.ts";
 import { ChoppedSocket } from "./chopped-socket.ts";
 
 export const STREAM_PATH = `/${AgentService.typeName}/${AgentService.method.streamSession.name}`;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Dice } from "../../../e2e/support/dice.ts";
+import { Dice } from "../../testing/dice.ts";
 import { anySaying } from "../../../e2e/support/door-sayings.ts";
 import { doorWorld, environmentWith, physicalTool, pureTool, type DoorStore } from "../../../e2e/support/door.ts";
 import { create } from "@bufbuild/protobuf";
@@ -33,7 +33,7 @@ const IDS = ["c1", "c2", "c3"];
 function whimsicalModel(dice: Dice, whims: { on: boolean }): TestModel {
   return new TestModel(async function* (_request, signal): AsyncGenerator<ModelChunk, void, undefined> {
     const whim = whims.on ? dice.below(8) : 0;
-    if (whim === 1) throw new HoldfastError(dice.one("unavailable", "internal", "invalid_argument"), "model: secret");
+    if (whim === 1) throw new HoldfastError(dice.pick(["unavailable", "internal", "invalid_argument"]), "model: secret");
     if (whim === 2) {
       await new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
     }
@@ -42,7 +42,7 @@ function whimsicalModel(dice: Dice, whims: { on: boolean }): TestModel {
         ? (
             [
               ["look", "c1", {}],
-              [dice.one("push", "look", "none"), "c2", {}],
+              [dice.pick(["push", "look", "none"]), "c2", {}],
             ] as const
           ).slice(0, dice.below(3))
         : [];
@@ -59,7 +59,7 @@ async function storm(store: DoorStore, seed: number): Promise<void> {
   await using at = await doorWorld(store, {
     models: whimsicalModel(dice, whims),
     environments: [
-      environmentWith({ permissions: [{ tool: dice.one("look", "push", "*"), policy: dice.one("allow", "require_confirmation") }] }),
+      environmentWith({ permissions: [{ tool: dice.pick(["look", "push", "*"]), policy: dice.pick(["allow", "require_confirmation"]) }] }),
     ],
   });
   let host = at.host();
@@ -70,7 +70,7 @@ async function storm(store: DoorStore, seed: number): Promise<void> {
     if (whim === 0) client.garble();
     else if (whim === 1) client.sayEmpty();
     else client.say(anySaying(dice, { ids: IDS }));
-    if (dice.below(4) === 0) at.ports.clock.advance(dice.one(10, 500, 130_000));
+    if (dice.below(4) === 0) at.ports.clock.advance(dice.pick([10, 500, 130_000]));
     if (dice.below(3) > 0 && client.end === undefined) continue;
     await settled(client);
     if (client.end === undefined && dice.below(6) > 0) continue;

@@ -10,7 +10,7 @@
 import type { Clock } from "../../base/index.ts";
 import type { EndState, JournalStore } from "../../journal/index.ts";
 import { violationsOf, violationText, type SeenAppend } from "../invariants.ts";
-import { Dice } from "../simulator/dice.ts";
+import { Dice } from "../dice.ts";
 import { GOOD_FATE, type Fate, type Fates } from "../simulator/journal-view.ts";
 import { makePeace } from "../simulator/peace.ts";
 import { Weather, type ModelMood, type ToolMood } from "../simulator/weather.ts";

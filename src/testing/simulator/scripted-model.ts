@@ -5,7 +5,7 @@ import { HoldfastError, type Clock } from "../../base/index.ts";
 import { MessageSchema, PartSchema, UsageSchema, type Part } from "../../gen/agentsessions/v1/common_pb.ts";
 import type { Message, ModelChunk } from "../../spi/index.ts";
 import type { ModelScript, ToolScript } from "../invariants.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../dice.ts";
 import type { ModelMood, Weather } from "./weather.ts";
 
 /** The model's script on one host. */

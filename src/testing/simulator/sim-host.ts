@@ -15,7 +15,7 @@ import {
   type ModelScript,
   type ToolScript,
 } from "../invariants.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../dice.ts";
 import { HostLife } from "./host-life.ts";
 import { JournalView, type Fates } from "./journal-view.ts";
 

@@ -7,7 +7,7 @@
 
 import { violationsOf, violationText, type Violation } from "../invariants.ts";
 import * as clients from "./client-operations.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../dice.ts";
 import { DIVERGENT } from "./harness-shapes.ts";
 import * as hosts from "./host-operations.ts";
 import { makePeace } from "./peace.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { ErrorCode } from "../../base/index.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../dice.ts";
 import { GOOD_FATE, type Fate, type Fates } from "./journal-view.ts";
 
 /** Rates, in a thousand. */

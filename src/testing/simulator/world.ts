@@ -23,7 +23,7 @@ import { toolCallsOf } from "../invariants/tool-evidence.ts";
 import { testDigest } from "../ports.ts";
 import { wrongAnswer, wrongInterruption, type CallKind, type Given } from "./answers.ts";
 import { busyJournal } from "./busy-journal.ts";
-import { Dice } from "./dice.ts";
+import { Dice } from "../dice.ts";
 import { DIVERGENT, simulatedHarnesses } from "./harness-shapes.ts";
 import { modelScript, toolScript } from "./scripted-model.ts";
 import { SimHost } from "./sim-host.ts";

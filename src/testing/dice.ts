@@ -1,6 +1,6 @@
 /** Choices from a seed. */
 
-import { SeededRandom } from "../ports.ts";
+import { SeededRandom } from "./ports.ts";
 
 /** Seeded choices. */
 export class Dice extends SeededRandom {
